@@ -1,0 +1,1 @@
+"""Where it runs: work pools, containers and targets; nothing here computes."""

@@ -1,0 +1,26 @@
+"""What a result of a target is about: this system, its own settings and its runtime."""
+
+from flows.proofs import proof_stages
+from flows.qualify import STAGES
+from flows.run_record import Subject
+from model.presets import preset
+from tasks.corpus_files import corpus_files
+from tasks.qualify_target import qualify_target
+from tasks.target_results import TargetResult
+
+
+def target_subject(flow: str, result: TargetResult) -> Subject:
+    """Returns the subject of a run that takes in a result.
+
+    Args:
+        flow: Name that the run is recorded under.
+        result: The result; its preset and its runtime are the subject's.
+    """
+    return Subject(
+        flow=flow,
+        config=preset(result.manifest["preset"]),
+        corpus=corpus_files(None),
+        runtime=result.runtime,
+        stages=(qualify_target,),
+        beside=(*STAGES, *proof_stages()),
+    )

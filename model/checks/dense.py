@@ -1,0 +1,184 @@
+"""Claim 3.7: the products of dense layers, rebuilt outside of JAX.
+
+The inputs are those that the layers of the trained model see on held-out text, and a
+crafted matrix with the vectors on which quantisers part. INT8 is compared bit by bit;
+under the other policies the operands are rounded first, so what is left is the
+rounding of one float32 sum, measured as a share of the sum of absolute products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from model import transformer
+from model.checks import rows
+from model.checks.cache_storage import crafted_vectors
+from model.config import ModelConfig
+from model.dense import QuantizedProduct, dense, quantized_product
+from model.parameters import Parameters
+from model.reference import dense as reference
+from model.tokenizer import PAD
+
+if TYPE_CHECKING:
+    from jaxtyping import Int32
+
+CLAIM = "3.7"
+ROUNDED_POLICIES = ("fp32", "bf16")
+CRAFTED, CRAFTED_WIDTH = "crafted", 24
+
+
+class DenseSystem(NamedTuple):
+    """The functions under check, as in ``model.dense``."""
+
+    quantized: Callable[[jax.Array, jax.Array], QuantizedProduct] = quantized_product
+    product: Callable[..., jax.Array] = dense
+
+
+class DenseInput(NamedTuple):
+    """What one dense layer multiplies."""
+
+    x: np.ndarray
+    """Activations [R, K], float32."""
+    weight: np.ndarray
+    """Matrix [K, N], float32."""
+
+
+@partial(jax.jit, static_argnames="model")
+def _activations(
+    parameters: Parameters, tokens: jax.Array, model: ModelConfig
+) -> dict[str, jax.Array]:
+    """Inputs of every dense layer, [B, T, K] by name of the layer."""
+    positions = jnp.broadcast_to(
+        jnp.arange(tokens.shape[1], dtype=jnp.int32)[None], tokens.shape
+    )
+    mask, epsilon = transformer.attention_mask(tokens), model.layer_norm_epsilon
+    hidden, found = transformer.embed(parameters, tokens, positions), {}
+
+    def layer(name: str, x: jax.Array) -> jax.Array:
+        found[name] = x
+        bias = parameters[f"{name}.bias"]
+        return dense(x, parameters[f"{name}.weight"], bias, "fp32")
+
+    for block in range(model.blocks):
+        name = f"h.{block}"
+        found[f"{name}.attn.c_attn"] = transformer.normalize(
+            parameters, f"{name}.ln_1", hidden, epsilon
+        )
+        projected = transformer.project_qkv(parameters, block, hidden, model, "fp32")
+        attended, _ = transformer.attend(*projected, mask)
+        hidden += layer(f"{name}.attn.c_proj", attended.reshape(hidden.shape))
+        normal = transformer.normalize(parameters, f"{name}.ln_2", hidden, epsilon)
+        raised = jax.nn.gelu(layer(f"{name}.mlp.c_fc", normal), approximate=True)
+        hidden += layer(f"{name}.mlp.c_proj", raised)
+    return found
+
+
+def layer_inputs(
+    parameters: Parameters, tokens: Int32[np.ndarray, "B T"], model: ModelConfig
+) -> dict[str, DenseInput]:
+    """Returns what every dense layer multiplies on the valid positions of documents.
+
+    Args:
+        parameters: Parameters by name.
+        tokens: Inputs of documents [B, T], right padded with PAD.
+        model: Shape of the model.
+    """
+    is_token = tokens != PAD
+    return {
+        name: DenseInput(
+            np.asarray(x)[is_token], np.asarray(parameters[f"{name}.weight"])
+        )
+        for name, x in _activations(parameters, jnp.asarray(tokens), model).items()
+    }
+
+
+def crafted_input() -> DenseInput:
+    """Rows and columns on which quantisers part: zero, ties, tiny and wide values."""
+    vectors = crafted_vectors(CRAFTED_WIDTH)
+    # Products of the huge ones leave float32, which is no question of rounding.
+    kept = vectors[np.abs(vectors).max(axis=1) < 1e18]
+    return DenseInput(kept, np.ascontiguousarray(kept.T))
+
+
+def measure_dense(
+    inputs: Mapping[str, DenseInput], system: DenseSystem | None = None
+) -> list[rows.Row]:
+    """Returns how products of the system part from those of NumPy, layer by layer.
+
+    Args:
+        inputs: Operands by name of the layer.
+        system: Functions under check; the built-in ones when left out.
+    """
+    functions = system or DenseSystem()
+
+    @jax.jit
+    def compute(
+        given: Mapping[str, Any],
+    ) -> dict[str, tuple[QuantizedProduct, dict[str, jax.Array]]]:
+        return {
+            name: (
+                functions.quantized(each.x, each.weight),
+                {
+                    policy: functions.product(each.x, each.weight, None, policy)
+                    for policy in ("w8a8", *ROUNDED_POLICIES)
+                },
+            )
+            for name, each in given.items()
+        }
+
+    found = []
+    for name, (parts, products) in compute(dict(inputs)).items():
+        x, weight = inputs[name]
+        found += _quantized_rows(name, x, weight, parts, products["w8a8"])
+        if name == CRAFTED:
+            continue  # its tiny products lie below what a float32 sum can hold
+        # The share is of what float32 has to add, so it means the same in each layer.
+        addends = np.abs(x).astype(np.float64) @ np.abs(weight).astype(np.float64)
+        for policy in ROUNDED_POLICIES:
+            exact = reference.product(x, weight, policy)
+            apart = np.abs(np.asarray(products[policy], np.float64) - exact)
+            share = float((apart / np.where(addends > 0, addends, 1.0)).max())
+            case, measure = f"{policy}/{name}", "product_largest_error_share"
+            found.append(rows.real(CLAIM, measure, case, share, "1"))
+    return found
+
+
+def _quantized_rows(
+    name: str,
+    x: np.ndarray,
+    weight: np.ndarray,
+    parts: QuantizedProduct,
+    product: jax.Array,
+) -> list[rows.Row]:
+    expected = reference.quantized_product(x, weight)
+    apart = {
+        field: _differing(getattr(parts, field), getattr(expected, field))
+        for field in parts._fields
+    }
+    values = {
+        "codes": apart["x_codes"] + apart["weight_codes"],
+        "scales": apart["x_scales"] + apart["weight_scales"],
+        "sums": apart["sums"],
+        "products": _differing(product, expected.product),
+    }
+    case = f"w8a8/{name}"
+    found = [
+        rows.count(CLAIM, f"dense_{unit}_differing", case, value, unit)
+        for unit, value in values.items()
+    ]
+    vectors = len(x) + weight.shape[1]
+    return [*found, rows.count(CLAIM, "dense_vectors", case, vectors, "vectors")]
+
+
+def _differing(measured: jax.Array, expected: np.ndarray) -> int:
+    """How many entries differ: bits of real numbers, values of integers."""
+    own = np.asarray(measured)
+    if own.dtype == np.float32:
+        return int(np.sum(own.view(np.uint32) != expected.view(np.uint32)))
+    return int(np.sum(own.astype(np.int64) != expected.astype(np.int64)))

@@ -1,0 +1,203 @@
+"""Claim 2.1, before any kill: what a training draws, and that it never draws it twice.
+
+A training that repeats its dropout key or its order equals itself in every restore, and
+learns a little worse. So keys and rows are looked at as they were consumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from model.checks.rows import Row, count, real
+from model.config import ModelConfig, TrainConfig
+from model.parameters import Parameters
+from model.reference import transformer as reference
+from model.training import mean_loss
+from model.training_loop import CompletedUpdate
+from model.transformer import drop, logits
+
+if TYPE_CHECKING:
+    from jaxtyping import Key
+
+ORDERS, DROPOUT = "2.1", "2.9"
+ENTRIES = 100_000
+"""Numbers that dropout is tried on, at each place."""
+THINNED_DOCUMENTS = 2
+"""Documents of a batch whose logits the reference computes too."""
+
+
+class Consumed:
+    """What the updates of one training have consumed."""
+
+    def __init__(self) -> None:
+        """Has seen no update."""
+        self.keys: list[tuple[int, ...]] = []
+        self.epochs: dict[int, list[int]] = {}
+
+    def see(self, completed: CompletedUpdate) -> None:
+        """Remembers the key and the rows of one update."""
+        self.keys.append(tuple(map(int, completed.key_data)))
+        rows = self.epochs.setdefault(completed.cursor.epoch, [])
+        rows.extend(map(int, completed.rows))
+
+    def measure(self, train: TrainConfig, documents: int) -> list[Row]:
+        """Returns what was drawn twice, or was no draw of its own.
+
+        Args:
+            train: Recipe and seeds.
+            documents: Number of training documents.
+        """
+        whole = [rows for rows in self.epochs.values() if len(rows) >= documents]
+        every = list(range(documents))
+        unfair = sum(sorted(rows) != every for rows in whole)
+        again = len(whole) - len({tuple(rows) for rows in whole})
+        repeated = len(self.keys) - len(set(self.keys))
+        others = {*self._of_the_order(train), *_first_keys(train)}
+        shared = sum(key in others for key in self.keys)
+        return [
+            count(ORDERS, "dropout_keys_consumed", "", len(self.keys), "keys"),
+            count(ORDERS, "dropout_keys_repeated", "", repeated, "keys"),
+            count(ORDERS, "dropout_keys_of_another_draw", "", shared, "keys"),
+            count(ORDERS, "whole_epochs", "", len(whole), "epochs"),
+            count(ORDERS, "epochs_without_every_document", "", unfair, "epochs"),
+            count(ORDERS, "epochs_in_a_repeated_order", "", again, "epochs"),
+        ]
+
+    def _of_the_order(self, train: TrainConfig) -> Iterator[tuple[int, ...]]:
+        """The numbers that name the order of each epoch, as a key would hold them."""
+        for epoch in self.epochs:
+            yield train.order_seed, epoch
+            yield epoch, train.order_seed
+
+
+def _first_keys(train: TrainConfig) -> Iterator[tuple[int, ...]]:
+    """Data of the keys that seeds alone give; each update has to fold in its number."""
+    for seed in (train.order_seed, train.initialization_seed, train.dropout_seed):
+        yield tuple(map(int, np.asarray(jax.random.key_data(jax.random.key(seed)))))
+
+
+def measure_dropout(
+    keys: Sequence[Key[Any, ""]], model: ModelConfig, seed: int
+) -> list[Row]:
+    """Returns what the model's dropout keeps, what it makes of it, and where.
+
+    Args:
+        keys: Dropout keys of two updates or more.
+        model: Shape of the model, whose dropout rate is more than 0.
+        seed: Names the numbers that it is tried on.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    # Away from 0, so that what is kept can be told from what is dropped.
+    x = generator.uniform(0.5, 2.0, ENTRIES).astype(np.float32)
+    places = range(1 + 2 * model.blocks)
+    rate = model.dropout_rate
+    thin = jax.jit(partial(drop, rate=rate))
+    kept, errors, masks = [], [], set()
+    for key in keys:
+        for place in places:
+            found = np.asarray(thin(jnp.asarray(x), key, jnp.int32(place)))
+            is_kept = found != 0.0
+            masks.add(is_kept.tobytes())
+            kept.append(abs(int(is_kept.sum()) - ENTRIES * (1.0 - rate)))
+            errors.append(_largest_error_ulp(found[is_kept], x[is_kept], rate))
+    deviation = np.sqrt(ENTRIES * rate * (1.0 - rate))
+    repeated = len(keys) * len(places) - len(masks)
+    untouched = np.asarray(drop(jnp.asarray(x), None, 0, rate))
+    changed = int((untouched != x).sum())
+    detail = f"{len(masks)} draws of {ENTRIES} numbers"
+    return [
+        real(DROPOUT, "dropout_kept_deviation", "", max(kept) / deviation, "1", detail),
+        real(DROPOUT, "dropout_largest_error", "", max(errors), "ulp", detail),
+        count(DROPOUT, "dropout_masks_repeated", "", repeated, "masks"),
+        count(DROPOUT, "numbers_changed_without_key", "", changed, "numbers"),
+    ]
+
+
+def _largest_error_ulp(found: np.ndarray, x: np.ndarray, rate: float) -> float:
+    """Returns how far kept numbers lie from x / (1 - rate), in units of the last."""
+    exact = x.astype(np.float64) / (1.0 - rate)
+    spacing = np.spacing(exact.astype(np.float32)).astype(np.float64)
+    return float(np.max(np.abs(found.astype(np.float64) - exact) / spacing, initial=0))
+
+
+def measure_dropout_places(
+    parameters: Parameters, documents: np.ndarray, model: ModelConfig
+) -> Row:
+    """Returns how many places of the model draw no mask, or one too many.
+
+    Counted in the traced training loss: after the embedding, and after attention and
+    feed-forward of every block.
+
+    Args:
+        parameters: Parameters by name.
+        documents: A batch.
+        model: Shape of the model.
+    """
+    loss = partial(mean_loss, model=model)
+    program = jax.make_jaxpr(loss)(
+        parameters, jnp.asarray(documents), jax.random.key(0)
+    )
+    draws = _draws(program.jaxpr)
+    wanted = 1 + 2 * model.blocks if model.dropout_rate > 0.0 else 0
+    detail = f"{draws} draws, {wanted} places"
+    missing = abs(draws - wanted)
+    return count(DROPOUT, "dropout_places_apart", "", missing, "places", detail)
+
+
+def measure_thinned_logits(
+    parameters: Parameters,
+    documents: np.ndarray,
+    key: Key[Any, ""],
+    model: ModelConfig,
+) -> list[Row]:
+    """Returns how far logits with dropout lie from the reference's under its masks.
+
+    Where in the model something is dropped shows in no mask and in no loss curve.
+
+    Args:
+        parameters: Parameters by name.
+        documents: Batch of an update.
+        key: Dropout key of the update.
+        model: Shape of the model.
+
+    Reference: model/reference/transformer.py
+    """
+    inputs = jnp.asarray(documents[:, :-1])
+    found = jax.jit(partial(logits, model=model))(parameters, inputs, dropout_key=key)
+    ones = jnp.ones((*inputs.shape, model.width), dtype=jnp.float32)
+    thin = jax.jit(partial(drop, rate=model.dropout_rate))
+    masks = [
+        np.asarray(thin(ones, key, jnp.int32(place)), np.float64)
+        for place in range(1 + 2 * model.blocks)
+    ]
+    arrays = {name: np.asarray(x) for name, x in parameters.items()}
+    apart = []
+    for row, tokens in enumerate(documents[:THINNED_DOCUMENTS, :-1]):
+        factors = [mask[row] for mask in masks]
+        exact, _ = reference.forward(arrays, tokens, model, thinned=factors)
+        own = np.asarray(found[row], np.float64)
+        apart.append(np.abs(own - exact)[documents[row, 1:] != reference.PAD].max())
+    largest, compared = float(np.max(apart)), len(apart)
+    measure = "thinned_logit_largest_difference"
+    return [
+        real(DROPOUT, measure, "", largest, "logits"),
+        count(DROPOUT, "thinned_documents", "", compared, "documents"),
+    ]
+
+
+def _draws(program: Any) -> int:
+    """Returns how often a program draws random bits, its inner programs included."""
+    found = 0
+    for equation in program.eqns:
+        found += equation.primitive.name == "random_bits"
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                found += _draws(inner)
+    return found

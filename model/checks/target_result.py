@@ -1,0 +1,320 @@
+"""The rows that a result of a target gives, beside the reference of this machine.
+
+Nothing of the result is believed but its bytes: signs are read again from what the host
+observed, digests are taken again, differences are computed here. No limit stands here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from model import tokenizer
+from model.checks import rows
+from model.checks.target_reference import (
+    SPLITS,
+    Reference,
+    logit_difference,
+    parameter_differences,
+)
+from model.config import POLICIES, ModelConfig, TrainConfig, from_dict, to_dict
+from model.digests import array_sha256
+from model.refusal import ReasonCode, Refused
+from model.target_result import (
+    KILLED_CODE,
+    RESTORED_UPDATE,
+    TRAINED_UPDATES,
+    UNCOMMITTED_UPDATE,
+)
+from model.target_signs import PLATFORMS, signs_of
+
+
+class Judge:
+    """The result of one target beside the reference."""
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Mapping[str, Any],
+        request: Mapping[str, Any],
+        reference: Reference | None = None,
+    ) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.request = request
+        self.model = from_dict(ModelConfig, manifest["model"])
+        self.train = from_dict(TrainConfig, manifest["train"])
+        self.observed = read_json(folder / "probe" / "observed.json")
+        platform = PLATFORMS[self.observed["platform"]]
+        self.found = signs_of(self.observed, platform)
+        self.trace = read_json(folder / "executed" / "trace.json")
+        self.placed = read_json(folder / "executed" / "placement.json")
+        self.reference = reference or Reference(self.model, self.train)
+        self.tokens = self.reference.tokens
+        tokens_file = folder / "tokens" / "artifacts" / "tokens.npz"
+        self.target_tokens = read_arrays(tokens_file)
+
+    def signs(self) -> list[rows.Row]:
+        """Claim 5.1: every sign, and the workload on the lanes of the devices."""
+        missing = [
+            rows.count(
+                *("5.1", "sign_missing", sign.name, int(not sign.is_there), "signs"),
+                f"found {sign.found}; a target shows {sign.wanted}",
+            )
+            for sign in self.found
+        ]
+        traced = {**self.observed, "trace_planes": self.trace["planes"]}
+        platform = PLATFORMS[self.observed["platform"]]
+        (lane,) = [s for s in signs_of(traced, platform) if s.name == "lane_events"]
+        events = int(lane.found.partition(" ")[0])
+        regions = self.trace["regions"]
+        return [
+            *missing,
+            rows.count("5.1", "workload_lane_events", "", events, "events"),
+            *(
+                rows.count("5.1", "traced_regions", name, number, "regions")
+                for name, number in regions.items()
+            ),
+        ]
+
+    def challenge(self) -> list[rows.Row]:
+        """Claim 5.2: the answer to this launcher, in the execution of the result."""
+        asked = self.request
+        found = {
+            "nonce": (asked["nonce"], self.observed["nonce"]),
+            "result_nonce": (asked["nonce"], self.manifest["nonce"]),
+            "code": (asked["code_sha256"], self.observed["code_sha256"]),
+            "result_code": (asked["code_sha256"], self.manifest["code_sha256"]),
+        }
+        return [
+            rows.comparison(
+                *("5.2", "challenge_answered", case, expected or "a nonce"),
+                *(measured or "none", "the launcher"),
+            )
+            for case, (expected, measured) in found.items()
+        ]
+
+    def numbers(self) -> list[rows.Row]:
+        """Claims 5.2, 5.3 and 5.5: how far the target parts from the reference."""
+        silent = int(self.request["hosts"]) - int(self.observed["process_count"])
+        chosen = self._restored_from()
+        return [
+            rows.count("5.2", "controllers_silent", "", max(0, silent), "controllers"),
+            *self._training_numbers(),
+            *self._endpoint_numbers(),
+            rows.count(
+                *("5.5", "uncommitted_checkpoints_chosen", ""),
+                *(int(chosen == UNCOMMITTED_UPDATE), "checkpoints"),
+                f"update {chosen} was restored; {UNCOMMITTED_UPDATE} had no commit",
+            ),
+        ]
+
+    def _training_numbers(self) -> list[rows.Row]:
+        expected = self.reference.updates
+        measured = read_json(self.folder / "trained" / "records" / "updates.json")
+        if len(measured) != len(expected):
+            raise Refused(
+                ReasonCode.ARTIFACT_METADATA_MISMATCH,
+                f"the target trained {len(measured)} updates instead of "
+                f"{len(expected)}",
+            )
+        pairs = list(zip(expected, measured, strict=True))
+        targets = [
+            abs(int(own.outcome.valid_targets) - row["valid_targets"])
+            for own, row in pairs
+        ]
+        losses = [abs(float(own.outcome.loss) - row["loss_nats"]) for own, row in pairs]
+        parameters, key_bias = parameter_differences(
+            self._trained_parameters(), dict(expected[-1].state.parameters), self.model
+        )
+        detail = f"over {len(pairs)} updates"
+        return [
+            rows.count(
+                *("5.3", "valid_targets_beyond_reference", "", sum(targets)),
+                *("targets", detail),
+            ),
+            rows.real("5.3", "loss_difference", "", max(losses), "nats", detail),
+            rows.real(
+                *("5.3", "largest_parameter_difference", ""),
+                *(max(parameters.values()), "1"),
+                f"{max(parameters, key=lambda name: parameters[name])}, {detail}",
+            ),
+            rows.real("5.3", "key_bias_difference", "", key_bias, "1", detail),
+        ]
+
+    def _trained_parameters(self) -> dict[str, np.ndarray]:
+        update = f"update-{TRAINED_UPDATES:06d}"
+        arrays = read_arrays(
+            self.folder / "trained" / "checkpoints" / update / "arrays.npz"
+        )
+        prefix = "parameters/"
+        return {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+
+    def _endpoint_numbers(self) -> list[rows.Row]:
+        """Logits of the target against this CPU's, for exactly the same parameters."""
+        expected = self.reference.logits(self.folder / "parameters.npz")
+        measured = read_arrays(self.folder / "executed" / "logits.npz")
+        found = []
+        for policy in POLICIES:
+            names = [name for name in expected if name.startswith(f"{policy}/")]
+            apart = {
+                name: logit_difference(expected[name], measured.get(name))
+                for name in names
+            }
+            worst = max(apart, key=lambda name: apart[name])
+            found.append(
+                rows.real(
+                    *("5.3", "endpoint_logit_difference", policy),
+                    *(apart[worst], "logits", f"{worst}; {len(names)} cases"),
+                )
+            )
+        return found
+
+    def configuration(self) -> list[rows.Row]:
+        """Claim 5.4: what was computed is what was declared."""
+        batch = self.train.batch_documents
+        shape = [batch, self.model.context_tokens + 1]
+        platform = self.observed["platform"]
+        precisions = {
+            step["matmul_precision"] for step in self.manifest["steps"].values()
+        }
+        first = self.tokens["train"][:batch]
+        count = int(_is_valid(first).sum())
+        described = read_json(self.folder / "tokens" / "artifacts" / "corpus.json")
+        found = {
+            "tokenizer": (
+                _text(tokenizer.describe()),
+                _text(described["tokenizer"]),
+            ),
+            "data": (_digest(self.tokens), _digest(self.target_tokens)),
+            "masks": (_masks(self.tokens), _masks(self.target_tokens)),
+            "global_batch": (str(shape), str(self.placed["global_batch"])),
+            "device_batch": (str([str(shape)]), str(self.placed["device_batch"])),
+            "placement": (
+                f"['{platform}:{self._first_device()}']",
+                str(self.placed["devices_of_state"]),
+            ),
+            "normalisation": (
+                f"sum of losses / {count} valid targets",
+                f"sum of losses / {self.placed['valid_targets']} valid targets",
+            ),
+            "recipe": (
+                _text([to_dict(self.model), to_dict(self.train)]),
+                _text([self.manifest["model"], self.manifest["train"]]),
+            ),
+            "matmul_precision": ("highest", ", ".join(sorted(precisions))),
+        }
+        compared = [
+            rows.comparison(
+                *("5.4", "target_configuration", case, expected, measured),
+                "this system",
+            )
+            for case, (expected, measured) in found.items()
+        ]
+        if self.manifest["is_release_given"] and self.request["released_sha256"]:
+            digest = self.manifest["files"]["parameters.npz"]["sha256"]
+            compared.append(
+                rows.comparison(
+                    *("5.4", "target_configuration", "release"),
+                    *(self.request["released_sha256"], digest, "the release"),
+                )
+            )
+        return compared
+
+    def _first_device(self) -> int:
+        local = self.observed["local_devices"]
+        return int(local[0]) if local else 0
+
+    def restart(self) -> list[rows.Row]:
+        """Claims 5.3 and 5.5: repeated and resumed updates, bit by bit the same."""
+        whole = read_trace(self.folder / "trained" / "artifacts" / "trace.jsonl")
+        again = read_trace(self.folder / "repeated" / "artifacts" / "trace.jsonl")
+        resumed = read_trace(self.folder / "resumed" / "artifacts" / "trace.jsonl")
+        steps = self.manifest["steps"]
+        found = [
+            rows.comparison(
+                *("5.3", "repeated_updates", f"update-{update:02d}"),
+                *(whole.get(update, "none"), again.get(update, "none")),
+                "the first training on this target",
+            )
+            for update in range(1, TRAINED_UPDATES + 1)
+        ]
+        found += [
+            rows.comparison(
+                *("5.5", "resumed_updates", f"update-{update:02d}"),
+                *(whole.get(update, "none"), resumed.get(update, "none")),
+                "the training that nothing interrupted",
+            )
+            for update in range(RESTORED_UPDATE + 1, TRAINED_UPDATES + 1)
+        ]
+        found += [
+            rows.comparison(
+                *("5.5", "restart_of_a_killed_process", "end_of_the_killed"),
+                *(str(KILLED_CODE), str(steps["killed"]["return_code"]), "SIGKILL"),
+            ),
+            rows.comparison(
+                *("5.5", "restart_of_a_killed_process", "restored_update"),
+                *(str(RESTORED_UPDATE), str(self._restored_from()), "the last commit"),
+            ),
+        ]
+        pids = [steps[step]["process_id"] for step in ("trained", "killed", "resumed")]
+        found.append(
+            rows.comparison(
+                *("5.5", "restart_of_a_killed_process", "processes"),
+                *("3", str(len(set(pids))), f"process ids {pids}"),
+            )
+        )
+        return found
+
+    def _restored_from(self) -> int:
+        path = self.folder / "resumed" / "artifacts" / "trace.jsonl"
+        first = json.loads(path.read_text("utf-8").splitlines()[0])
+        return int(first["update"]) if first.get("is_start") else -1
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Arrays of an NPZ file by name; nothing in it is executed."""
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def read_trace(path: Path) -> dict[int, str]:
+    """One digest an update over all that went into it and came out of it."""
+    found = {}
+    for line in path.read_text("utf-8").splitlines():
+        traced = json.loads(line)
+        if not traced.get("is_start"):
+            text = json.dumps(traced["digests"], sort_keys=True)
+            found[int(traced["update"])] = array_sha256(
+                np.frombuffer(text.encode(), np.uint8)
+            )
+    return found
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    return json.loads(path.read_bytes())
+
+
+def _is_valid(tokens: np.ndarray) -> np.ndarray:
+    return tokens[:, 1:] != tokenizer.PAD
+
+
+def _masks(tokens: Mapping[str, np.ndarray]) -> str:
+    return _digest({split: _is_valid(table) for split, table in tokens.items()})
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    return " ".join(f"{split}:{array_sha256(arrays[split])[:16]}" for split in SPLITS)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

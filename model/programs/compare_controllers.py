@@ -1,0 +1,103 @@
+"""Sets what gangs of controllers computed beside the same training in one process.
+
+It reads what the controllers wrote, and computes the parameters that they began with.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from model.checks import controllers
+from model.checks.controllers import Declared, Trained
+from model.checks.rows import Row
+from model.config import ModelConfig, TrainConfig, from_dict
+from model.corpus import load_corpus
+from model.parameters import initial_parameters
+from model.programs import entry
+
+
+def main(request: dict[str, Any], out: Path) -> None:
+    """Writes the comparisons and measurements of the rehearsal.
+
+    Args:
+        request: `model`, `train`, `tokens`, `corpus`, `last_update`, and result folders
+            of controllers: `alone` (of the process that trained `whole` and `split`)
+            and `gangs`, each with `outs` in the order of controllers, `trained` (labels
+            of trainings to compare as a whole) and `restarts` (case by label).
+        out: Result folder.
+    """
+    model = from_dict(ModelConfig, request["model"])
+    corpus = load_corpus(Path(request["tokens"]), Path(request["corpus"]), model)
+    declared = Declared(
+        model=model,
+        train=from_dict(TrainConfig, request["train"]),
+        corpus=corpus,
+        last_update=request["last_update"],
+    )
+    seed = declared.train.initialization_seed
+    begin = {name: np.asarray(x) for name, x in initial_parameters(model, seed).items()}
+    alone = Path(request["alone"])
+    whole = _rows(alone, "controller_updates", "whole")
+    split = _rows(alone, "controller_updates", "split")
+    rows: list[Row] = []
+    for gang in request["gangs"]:
+        outs = [Path(each) for each in gang["outs"]]
+        for label in gang["trained"]:
+            trained = _trained(outs, label)
+            ends = _state(alone, "whole"), _state(outs[0], label)
+            rows += controllers.agreement(label, whole, trained, ends, begin)
+            rows += controllers.configuration(label, declared, trained)
+            if label == "split":
+                rows += controllers.same_states(
+                    controllers.AGREEMENT,
+                    "rehearsed_split_state",
+                    "",
+                    split,
+                    trained.updates,
+                )
+        for label, case in gang["restarts"].items():
+            rows += controllers.same_states(
+                controllers.RESTART,
+                "rehearsed_restart",
+                case,
+                split,
+                [_rows(each, "controller_updates", label) for each in outs],
+            )
+    for table, fields in (("comparisons", "expected"), ("measurements", "unit")):
+        entry.write_rows(out, table, [row for row in rows if fields in row])
+
+
+def _trained(outs: list[Path], label: str) -> Trained:
+    trainings = [_rows(out, "controller_trainings", label) for out in outs]
+    answers = [json.loads((o / "artifacts/answer.json").read_text()) for o in outs]
+    return Trained(
+        program=label,
+        updates=[_rows(out, "controller_updates", label) for out in outs],
+        trainings=[rows[0] for rows in trainings if rows],
+        arrays=[_rows(out, "controller_arrays", label) for out in outs],
+        devices=sum(each["local_device_count"] for each in answers),
+    )
+
+
+def _rows(out: Path, table: str, label: str) -> list[dict[str, Any]]:
+    """Returns the rows of one training; none where the controller left none."""
+    file = out / "records" / f"{table}.json"
+    if not file.exists():
+        return []
+    return [row for row in json.loads(file.read_text()) if row["label"] == label]
+
+
+def _state(out: Path, label: str) -> Mapping[str, np.ndarray]:
+    content = (out / "artifacts" / f"state-{label}.npz").read_bytes()
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+if __name__ == "__main__":
+    entry.run(main)

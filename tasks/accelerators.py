@@ -1,0 +1,136 @@
+"""The accelerators that can be asked for: what they are, and how one gets them."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from model.refusal import ReasonCode, Refused
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Accelerator:
+    """One kind of target."""
+
+    name: str
+    """Name by which its provider sells it."""
+    platform: str
+    """Platform that JAX reports for it: tpu or gpu."""
+    hosts: int
+    """Machines, each with a controller of its own."""
+    devices: int
+    """Devices on all of them, as JAX counts them."""
+    way: str
+    """How it is had: `queued` resources, an `instances` group, or at `hand`."""
+    image: str = ""
+    """Runtime version (queued) or image family (instances)."""
+    machine: str = ""
+    """Machine type of an instance."""
+    topology: str = ""
+    """Shape of the slice, such as 4x4."""
+    generation: str = ""
+    """How its compiler calls the generation of chips, such as v5e."""
+
+    @property
+    def compiled_for(self) -> str:
+        """Name of its topology for the compiler, such as v5e:4x4."""
+        return f"{self.generation}:{self.topology}"
+
+
+def _v5e(chips: int, hosts: int, topology: str) -> Accelerator:
+    return Accelerator(
+        name=f"v5litepod-{chips}",
+        platform="tpu",
+        hosts=hosts,
+        devices=chips,
+        way="queued",
+        image="v2-alpha-tpuv5-lite",
+        topology=topology,
+        generation="v5e",
+    )
+
+
+# Four chips a machine. Source: Cloud TPU, machine types of each version.
+def _instances(
+    name: str, hosts: int, devices: int, machine: str, topology: str, image: str
+) -> Accelerator:
+    return Accelerator(
+        name=name,
+        platform="tpu",
+        hosts=hosts,
+        devices=devices,
+        way="instances",
+        image=image,
+        machine=machine,
+        topology=topology,
+        generation=name.partition("-")[0],
+    )
+
+
+_KNOWN = (
+    _v5e(1, 1, "1x1"),
+    _v5e(4, 1, "2x2"),
+    _v5e(8, 1, "2x4"),
+    _v5e(16, 4, "4x4"),
+    _v5e(32, 8, "4x8"),
+    # names of v5p count cores, two a chip, which JAX shows as one device
+    _instances("v5p-8", 1, 4, "ct5p-hightpu-4t", "2x2x1", "$IMAGE_FAMILY"),
+    _instances("v5p-16", 2, 8, "ct5p-hightpu-4t", "2x2x2", "$IMAGE_FAMILY"),
+    _instances("v6e-4", 1, 4, "ct6e-standard-4t", "2x2", "$IMAGE_FAMILY"),
+    _instances("v6e-16", 4, 16, "ct6e-standard-4t", "4x4", "$IMAGE_FAMILY"),
+    _instances(
+        # two devices a chip
+        *("tpu7x-8", 1, 8, "tpu7x-standard-4t", "2x2x1"),
+        "ubuntu-accel-2404-amd64-tpu-tpu7x",
+    ),
+    *(
+        Accelerator(name=name, platform="gpu", hosts=1, devices=1, way="hand")
+        for name in ("nvidia-gpu", "nvidia-t4", "nvidia-l4", "nvidia-a100")
+    ),
+    *(
+        Accelerator(name=name, platform="gpu", hosts=1, devices=1, way="hand")
+        for name in ("nvidia-h100", "nvidia-h200", "nvidia-b200")
+    ),
+)
+ACCELERATORS: Mapping[str, Accelerator] = MappingProxyType(
+    {each.name: each for each in _KNOWN}
+)
+"""Every known accelerator by its name."""
+DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {"tpu": "v5litepod-16", "gpu": "nvidia-gpu"}
+)
+"""The accelerator that is meant where only a platform is named."""
+
+
+def known_accelerator(name: str, platform: str | None = None) -> Accelerator:
+    """Returns what is known about an accelerator.
+
+    Args:
+        name: Its name.
+        platform: Platform that it has to be of; None takes any.
+
+    Raises:
+        Refused: setting_invalid for an unknown one, with the list of the known, or for
+            one of another platform.
+    """
+    known = [
+        each.name for each in _KNOWN if platform is None or each.platform == platform
+    ]
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        kind = "" if platform is None else f" of platform {platform}"
+        raise Refused(
+            ReasonCode.SETTING_INVALID,
+            f"accelerator {name!r}{kind} is unknown.{hint} Known: {', '.join(known)}",
+        )
+    return ACCELERATORS[name]
+
+
+def chosen_accelerator(name: str | None, platform: str | None) -> Accelerator:
+    """Returns the accelerator that is meant by a name, a platform, both or neither.
+
+    Raises:
+        Refused: setting_invalid, as `known_accelerator`.
+    """
+    return known_accelerator(name or DEFAULTS[platform or "tpu"], platform)

@@ -1,0 +1,103 @@
+"""The environment every program runs under.
+
+Numbers depend on it, so it is set in one place: platform, number of threads, and
+JAX's strict settings. What a user sets on purpose (XLA_FLAGS, a platform) is kept
+and shows up in the numerics fingerprint.
+"""
+
+import hashlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tasks.errors import FolderUnusable
+
+DEFAULT_PLATFORM = "cpu"
+DEFAULT_THREADS = "2"
+
+
+def program_environment(
+    module_root: Path, changes: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Returns the environment of a program.
+
+    Args:
+        module_root: The folder its own modules are found in.
+        changes: Variables that this program needs to be different.
+    """
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT", "PYTEST"))
+    }
+    environment["JAX_PLATFORMS"] = os.environ.get("HARNESS_PLATFORM", DEFAULT_PLATFORM)
+    # XLA sizes its thread pools, and with them the order of some sums, by NPROC.
+    environment.setdefault("NPROC", DEFAULT_THREADS)
+    environment.update(
+        JAX_NUMPY_DTYPE_PROMOTION="strict",
+        JAX_NUMPY_RANK_PROMOTION="raise",
+        # Line numbers in lowered programs would change their bytes with a comment.
+        JAX_TRACEBACK_IN_LOCATIONS_LIMIT="0",
+        JAX_COMPILATION_CACHE_DIR=os.environ.get(
+            "JAX_COMPILATION_CACHE_DIR", str(compilation_cache())
+        ),
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
+        TF_CPP_MIN_LOG_LEVEL="2",
+        # The NumPy references make thousands of tiny products; a second thread of
+        # OpenBLAS only spins beside them. JAX does not use it.
+        OPENBLAS_NUM_THREADS="1",
+        PYTHONPATH=str(module_root),
+        # A program finds modules by PYTHONPATH alone, not in the folder it starts in.
+        PYTHONSAFEPATH="1",
+    )
+    environment.update(changes or {})
+    return environment
+
+
+def root_of(module: str) -> Path:
+    """Returns the folder that holds a module's top-level package, importing nothing."""
+    package = module.partition(".")[0]
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"The package {package!r} cannot be found.")
+    return Path(next(iter(spec.submodule_search_locations))).resolve().parent
+
+
+def private_cache(name: str) -> Path:
+    """Returns a folder only this user can read, one for each checkout.
+
+    Compiled code is loaded and run from here: nobody else may write to it.
+
+    Raises:
+        FolderUnusable: The system refuses to make it.
+    """
+    checkout = hashlib.sha256(f"{root_of('model')}\0{sys.prefix}".encode()).hexdigest()
+    folder = _cache_home() / "text-harness" / checkout[:16] / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for private in (folder, folder.parent, folder.parent.parent):
+            private.chmod(0o700)
+    except OSError as error:
+        raise FolderUnusable(
+            f"The cache folder {str(folder)!r} cannot be used ({error.strerror}); set "
+            "XDG_CACHE_HOME to a folder that you can write to."
+        ) from None
+    return folder
+
+
+def _cache_home() -> Path:
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        raise FolderUnusable(
+            "There is no home folder for compiled code; set XDG_CACHE_HOME to a "
+            "folder that you can write to."
+        ) from None
+
+
+def compilation_cache() -> Path:
+    """Returns the folder of JAX's persistent compilation cache."""
+    return private_cache("compiled")

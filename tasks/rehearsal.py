@@ -1,0 +1,366 @@
+"""The rehearsal of a target: the target's own program by several processes on CPUs.
+
+One gang trains and loses a controller before a commit; another restores the last commit
+and goes on. Both are held against the same training in one process. The whole run and
+`harness target rehearse` come through here, so that they show the same thing.
+"""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.config import ModelConfig, TrainConfig, to_dict
+from model.folders import source_sha256
+from tasks.controller_answers import answer_rows
+from tasks.gang import Disturbance, GangRun, Patience, run_gang, seats
+from tasks.program_environment import root_of
+from tasks.work import Work
+from warehouse.records.claims import Comparison, Measurement
+from warehouse.records.controllers import (
+    ControllerAnswer,
+    ControllerArray,
+    ControllerTraining,
+    ControllerUpdate,
+)
+from warehouse.store import Execution
+
+CONTROLLER = "model.programs.train_controller"
+COMPARE = "model.programs.compare_controllers"
+PROGRAMS = (CONTROLLER, COMPARE)
+RECORDS = (ControllerAnswer, ControllerUpdate, ControllerTraining, ControllerArray)
+PLATFORM = "cpu"
+RESTART = "5.12"
+LAST_UPDATE = 8
+LEAST_UPDATES = 3
+VIRTUAL_DEVICES = re.compile(r"--xla_force_host_platform_device_count=\d+")
+DEADLINE_SECONDS = 600.0
+
+Training = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Which updates a rehearsal makes, and where it loses a controller."""
+
+    last: int
+    """Last update."""
+    cadence: int
+    """Updates from one commit to the next."""
+
+    @property
+    def uncommitted(self) -> int:
+        """Update whose checkpoint is written and never committed."""
+        return self.last - self.cadence
+
+    @property
+    def committed(self) -> int:
+        """Update of the last commit before."""
+        return self.uncommitted - self.cadence
+
+
+def plan_for(train: TrainConfig) -> Plan | None:
+    """Returns the plan for a recipe; None where it is too short for a restart."""
+    last = min(LAST_UPDATE, train.updates)
+    if last < LEAST_UPDATES:
+        return None
+    return Plan(last=last, cadence=max(1, last // 4))
+
+
+class Rehearsal:
+    """Gangs of one stage about one training, and what they wrote."""
+
+    def __init__(
+        self,
+        work: Work,
+        tokens: Execution,
+        model: ModelConfig,
+        train: TrainConfig,
+        plan: Plan,
+    ) -> None:
+        """Fetches the tokens and digests the code that controllers have to run."""
+        files = work.fetch(tokens, "tokens.npz", "corpus.json")
+        self.work = work
+        self.plan = plan
+        self.asked = {
+            "tokens": files["tokens.npz"],
+            "corpus": files["corpus.json"],
+            "model": to_dict(model),
+            "train": to_dict(train),
+            "stop_after_update": plan.last,
+            "evaluate": False,
+        }
+        self.code_sha256 = source_sha256(root_of("model") / "model")
+        self.checkpoints = work.scratch("checkpoints") / "interrupted"
+        self.alone: Path | None = None
+        self.gangs: list[dict[str, Any]] = []
+
+    def train_alone(self) -> None:
+        """Trains in one process, by the production update and by the split one."""
+        gang = self.run(
+            "alone", 1, [training("whole"), training("split")], is_answered=False
+        )
+        self.alone = gang.runs[0].out
+
+    def train_and_lose_one(self, count: int) -> GangRun:
+        """Trains by both programs, then a third time and loses a controller there.
+
+        Args:
+            count: Controllers; the last one is killed.
+        """
+        last = count - 1
+        interrupted = training(
+            "split",
+            "interrupted",
+            checkpoints=str(self.checkpoints),
+            checkpoint_every_updates=self.plan.cadence,
+            pause_before_commit_of=self.plan.uncommitted,
+        )
+        gang = self.run(
+            "trained",
+            count,
+            [training("split"), training("collective"), interrupted],
+            disturbance=Disturbance(
+                event="paused",
+                update=self.plan.uncommitted,
+                teller=last,
+                victim=last,
+                number=signal.SIGKILL,
+            ),
+        )
+        self._compare_later(gang, trained=["split", "collective"])
+        self.record_writers("same", gang)
+        return gang
+
+    def restart(
+        self,
+        case: str,
+        count: int,
+        folder: Path,
+        restored: int | None = None,
+        *,
+        gang_name: str = "",
+        disturbance: Disturbance | None = None,
+        **options: Any,
+    ) -> GangRun:
+        """Restores the last commit of a folder in a new gang, and goes on.
+
+        Args:
+            case: Name of the restart in the evidence.
+            count: Controllers.
+            folder: Folder of the checkpoints.
+            restored: Update that has to be restored; None is the plan's.
+            gang_name: Name of the gang; empty is the case.
+            disturbance: What is done to a controller.
+            options: What the training is asked besides.
+        """
+        resumed = training(
+            "split",
+            f"resumed {case}",
+            checkpoints=str(folder),
+            restore="latest",
+            **{"checkpoint_every_updates": self.plan.cadence} | options,
+        )
+        gang = self.run(gang_name or case, count, [resumed], disturbance=disturbance)
+        self._compare_later(gang, restarts={resumed["label"]: case})
+        owed = self.plan.committed if restored is None else restored
+        self._record_restored(case, count, gang, owed)
+        return gang
+
+    def run(
+        self,
+        name: str,
+        count: int,
+        trainings: Sequence[Training],
+        *,
+        disturbance: Disturbance | None = None,
+        patience: Patience | None = None,
+        absent: int | None = None,
+        seat: Mapping[str, Any] | None = None,
+        is_answered: bool = True,
+    ) -> GangRun:
+        """Runs one gang and records what its controllers answered.
+
+        Args:
+            name: Name of the gang in the evidence.
+            count: Controllers.
+            trainings: What they train, one after another.
+            disturbance: What is done to a controller.
+            patience: How long the gang waits.
+            absent: A controller that is never started.
+            seat: What every seat has besides.
+            is_answered: Whether the answers are evidence of the rehearsal.
+        """
+        places = seats(count, PLATFORM, self.code_sha256)
+        asked = {
+            **self.asked,
+            "gang": name,
+            "trainings": list(trainings),
+            **(seat or {}),
+        }
+        present = [place for place in places if place["process"] != absent]
+        gang = self.work.run_together(
+            CONTROLLER,
+            [asked | place | dict(seat or {}) for place in present],
+            lambda calls: run_gang(calls, patience or Patience(), disturbance),
+            label=name,
+            environment=environment(),
+            deadline_seconds=DEADLINE_SECONDS,
+        )
+        if is_answered:
+            self.work.record(*answer_rows(name, present, gang))
+        return gang
+
+    def compare(self) -> None:
+        """Sets every gang beside the training in one process."""
+        self.work.run(
+            COMPARE,
+            {
+                **self.asked,
+                "last_update": self.plan.last,
+                "alone": str(self.alone),
+                "gangs": self.gangs,
+            },
+        )
+
+    def _compare_later(
+        self,
+        gang: GangRun,
+        trained: Sequence[str] = (),
+        restarts: Mapping[str, str] | None = None,
+    ) -> None:
+        self.gangs.append(
+            {
+                "outs": [str(run.out) for run in gang.runs],
+                "trained": list(trained),
+                "restarts": dict(restarts or {}),
+            }
+        )
+
+    def last_state(self) -> str:
+        """Returns the digest of the last state of the split program in one process."""
+        assert self.alone is not None
+        return _state_after(self.alone, "split", self.plan.last)
+
+    @staticmethod
+    def state_after(gang: GangRun, controller: int, label: str, update: int) -> str:
+        """Returns the digest of what a controller held after an update."""
+        if controller >= len(gang.runs):
+            return "no such controller"
+        return _state_after(gang.runs[controller].out, label, update)
+
+    def record_uncommitted(self, case: str) -> None:
+        """Records how many checkpoints lie there that nobody committed."""
+        left = [
+            folder
+            for folder in self.checkpoints.glob("update-*")
+            if not (folder / "COMMITTED").exists()
+        ]
+        self.work.record(
+            Measurement(
+                claim=RESTART,
+                measure="rehearsed_uncommitted_left",
+                case_name=case,
+                value_count=len(left),
+                unit="checkpoints",
+                detail=", ".join(sorted(folder.name for folder in left)),
+            )
+        )
+
+    def record_writers(self, case: str, gang: GangRun) -> None:
+        """Records how many controllers say that they wrote each checkpoint."""
+        writers: dict[int, set[int]] = {}
+        for event in gang.events("checkpoint"):
+            writers.setdefault(event["update"], set()).add(event["process"])
+        for update, processes in sorted(writers.items()):
+            self.work.record(
+                Measurement(
+                    claim=RESTART,
+                    measure="rehearsed_checkpoint_writers",
+                    case_name=f"{case}/update-{update:02d}",
+                    value_count=len(processes),
+                    unit="controllers",
+                )
+            )
+
+    def _record_restored(
+        self, case: str, count: int, gang: GangRun, restored: int
+    ) -> None:
+        found = {event["process"]: event["update"] for event in gang.events("restored")}
+        for number in range(count):
+            expected = f"update {restored}"
+            measured = f"update {found[number]}" if number in found else "nothing"
+            self.work.record(
+                Comparison(
+                    claim=RESTART,
+                    measure="rehearsed_restored_update",
+                    case_name=f"{case}/controller-{number}",
+                    expected=expected,
+                    measured=measured,
+                    expected_from="the last checkpoint that was committed",
+                    first_difference=""
+                    if expected == measured
+                    else f"expected {expected}, restored {measured}",
+                )
+            )
+
+
+def _state_after(out: Path, label: str, update: int) -> str:
+    file = out / "records" / "controller_updates.json"
+    rows = json.loads(file.read_text()) if file.exists() else []
+    for row in rows:
+        if (row["label"], row["update"]) == (label, update):
+            return str(row["state_sha256"])
+    return "nothing"
+
+
+def training(program: str, label: str = "", **options: Any) -> Training:
+    """Returns what a training is asked beside what all of them are.
+
+    Args:
+        program: How updates are made.
+        label: Its name; empty is that of the program.
+        options: What it is asked besides.
+    """
+    name = label or program
+    suffix = f"-{name.replace(' ', '-')}"
+    return {"label": name, "program": program, "suffix": suffix, **options}
+
+
+def environment() -> dict[str, str]:
+    """Returns the variables of a controller: a CPU, and one device each."""
+    flags = VIRTUAL_DEVICES.sub("", os.environ.get("XLA_FLAGS", ""))
+    return {"JAX_PLATFORMS": PLATFORM, "XLA_FLAGS": " ".join(flags.split())}
+
+
+def rehearsal_for(
+    work: Work, tokens: Execution, model: ModelConfig, train: TrainConfig
+) -> Rehearsal | None:
+    """Returns the rehearsal of a training; None where it has nothing to show.
+
+    Args:
+        work: The working side of a stage.
+        tokens: The tokenized corpus.
+        model: Shape of the model.
+        train: Recipe and seeds.
+    """
+    plan = plan_for(train)
+    if plan is None or train.batch_documents < 2:
+        return None  # nothing to share or to restart: not demonstrated
+    return Rehearsal(work, tokens, model, train, plan)
+
+
+def rehearse_two(rehearsal: Rehearsal) -> None:
+    """Rehearses with two controllers what the whole run shows of a target.
+
+    Args:
+        rehearsal: Has trained in one process already.
+    """
+    rehearsal.train_and_lose_one(2)
+    rehearsal.record_uncommitted("same")
+    rehearsal.restart("same", 2, rehearsal.checkpoints, gang_name="restarted")
+    rehearsal.compare()

@@ -1,0 +1,1 @@
+"""A project small enough to change."""

@@ -1,0 +1,145 @@
+"""The whole flow on real input: nine stages, their verdicts, and their reuse."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.qualify import STAGES
+from tasks.source_closure import source_closure
+
+MEASURED = {
+    1: set(range(14)),
+    2: {1, 6, 7, 8, 9},
+    3: set(range(1, 9)),
+    4: {1, 2, 4, 5, 6, 7},
+    5: {6},
+}
+REQUIRED = {
+    f"{task}.{number}" for task, all_of in MEASURED.items() for number in all_of
+}
+NAMES = [stage.name for stage in STAGES]
+
+
+def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command line in a process of its own."""
+    command = [sys.executable, "-m", "flows.command_line", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def rows(root: Path, query: str) -> list[dict[str, object]]:
+    """Returns the answer to a query as the command line gives it."""
+    asked = harness("sql", query, "--format", "json", "--root", str(root))
+    assert asked.returncode == 0, asked.stderr
+    return json.loads(asked.stdout)
+
+
+@pytest.mark.timeout(600)
+def test_every_measured_claim_is_accepted_and_no_other_is_refuted(
+    qualified: Path,
+) -> None:
+    verdicts = {
+        row["claim"]: row["verdict"]
+        for row in rows(qualified, "select claim, verdict from verdicts")
+    }
+    refused = {
+        claim: verdicts[claim]
+        for claim in REQUIRED
+        if verdicts[claim] not in ("accept", "accept (undrilled)")
+    }
+    assert refused == {}
+    assert "revise" not in verdicts.values()
+    assert verdicts["5.3"] == "not demonstrated"
+
+
+@pytest.mark.timeout(600)
+def test_literal_figures_of_the_fixture_are_in_the_evidence(qualified: Path) -> None:
+    targets = rows(
+        qualified,
+        "select valid_targets from stg_splits where split = 'heldout'",
+    )
+    assert targets == [{"valid_targets": 276}]
+    counted = rows(
+        qualified,
+        "select cache_policy, sum(array_bytes)::int as counted from stg_cache_arrays"
+        " group by all order by counted desc",
+    )
+    assert counted == [
+        {"cache_policy": "fp32", "counted": 2496},
+        {"cache_policy": "bf16", "counted": 1344},
+        {"cache_policy": "int8", "counted": 768},
+    ]
+
+
+@pytest.mark.timeout(600)
+def test_a_second_run_reuses_every_stage_and_one_damaged_artifact_only_its_own(
+    qualified: Path,
+) -> None:
+    again = harness("run", "--root", str(qualified))
+    assert "0 stages executed, 9 reused" in again.stdout, again.stderr
+    artifact = rows(
+        qualified,
+        "select sha256 from run_artifacts where artifact = 'corpus.json' limit 1",
+    )[0]["sha256"]
+    path = next((qualified / "artifacts").rglob(str(artifact)))
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(bytes(damaged))
+    healed = harness("run", "--root", str(qualified))
+    assert "1 stage executed, 8 reused" in healed.stdout, healed.stdout + healed.stderr
+    why = harness("why", "latest", "tokenize_corpus", "--root", str(qualified))
+    assert "corpus.json" in why.stdout
+    assert "altered" in why.stdout
+
+
+@pytest.mark.timeout(900)
+def test_the_same_computed_again_agrees_and_another_rate_does_not(
+    qualified: Path,
+) -> None:
+    """No false alarm where nothing changed, and an alarm where something did.
+
+    Two fresh runs differ in process ids, times, nonces and traces, and in nothing else.
+    """
+    at = ("--root", str(qualified))
+    accepted = harness("accept", "latest", *at)
+    assert accepted.returncode == 0, accepted.stderr
+    assert harness("run", "--fresh", *at).returncode == 0
+    same = harness("compare", *at)
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert "stages recomputed 9, not recomputed 0" in same.stdout
+    assert "nothing was changed" in same.stdout
+    assert harness("run", "--set", "train.learning_rate=0.004", *at).returncode == 0
+    other = harness("compare", *at)
+    assert other.returncode == 1, other.stdout + other.stderr
+    assert "the first is train_model: uninterrupted update 1 parameters" in other.stdout
+    assert "train.optimizer.learning_rate 0.003 -> 0.004" in other.stdout
+
+
+def test_only_stages_that_use_the_cache_depend_on_its_source() -> None:
+    depending = [
+        stage.name
+        for stage in STAGES
+        if "model.cache"
+        in dict(
+            source_closure(stage.definition.module, *stage.definition.programs).modules
+        )
+    ]
+    # Timing runs what was exported, so it needs no source of the cache. The target's
+    # programs are exported for its platforms from their source.
+    assert depending == ["quantize_cache", "export_endpoints", "qualify_tpu"]
+
+
+def test_the_stages_stand_in_the_order_of_the_mission() -> None:
+    assert NAMES == [
+        "tokenize_corpus",
+        "train_model",
+        "interrupt_training",
+        "resume_training",
+        "evaluate_heldout",
+        "quantize_cache",
+        "export_endpoints",
+        "profile_runtime",
+        "qualify_tpu",
+    ]

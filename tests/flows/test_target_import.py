@@ -1,0 +1,188 @@
+"""The script for a target, rehearsed whole on this CPU, and what never gets in."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.refusal import Refused
+from model.target_result import LARGEST_FILE_BYTES, STEPS
+from tasks.source_closure import source_closure
+from tasks.target_results import TargetResult, open_result
+from tests.target_results import NONCE, dressed, manifest_of, reseal
+
+pytestmark = pytest.mark.timeout(900)
+UNDRILLED = "accept (undrilled)"
+
+
+@pytest.fixture
+def result(rehearsed: Path, tmp_path: Path) -> Path:
+    """A result that would be accepted if it were not synthetic."""
+    return dressed(rehearsed, tmp_path / "dressed")
+
+
+# --- the script ---
+
+
+def test_a_rehearsal_runs_every_step_and_demonstrates_nothing(rehearsed: Path) -> None:
+    manifest = manifest_of(rehearsed)
+    assert set(manifest["steps"]) == set(STEPS)
+    codes = {name: step["return_code"] for name, step in manifest["steps"].items()}
+    # the probe refuses a CPU, and the killed training was killed
+    assert codes == {**dict.fromkeys(STEPS, 0), "probe": 2, "killed": -9}
+    assert manifest["is_rehearsal"] and manifest["platform"] == "cpu"
+    precisions = {step["matmul_precision"] for step in manifest["steps"].values()}
+    assert precisions == {"highest"}
+    sizes = [file["bytes"] for file in manifest["files"].values()]
+    assert max(sizes) < LARGEST_FILE_BYTES
+
+
+def test_the_script_needs_neither_workflow_nor_warehouse(rehearsed: Path) -> None:
+    """What it imports is this package, JAX, NumPy and the standard library."""
+    programs = (
+        *("qualify_target", "probe_target", "tokenize_corpus"),
+        *("train_model", "run_target"),
+    )
+    closure = source_closure(*(f"model.programs.{name}" for name in programs))
+    assert all(name.partition(".")[0] == "model" for name, _ in closure.modules)
+    names = {name for name, _ in closure.distributions}
+    assert names <= {"jax", "jaxlib", "numpy", "jaxtyping", "ml_dtypes"}
+
+
+def test_a_target_that_is_not_there_stops_the_script_at_its_probe(tmp_path) -> None:
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "model.programs.qualify_target", str(out)),
+            *("--expect-platform", "gpu"),
+        ],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 2
+    assert "Stopped at probe" in done.stderr
+    with pytest.raises(Refused, match="ended at 'probe'") as refused:
+        open_result(out)
+    assert refused.value.code == "artifact_metadata_mismatch"
+
+
+# --- what never gets in ---
+
+
+def test_a_result_of_a_cpu_is_refused(rehearsed: Path) -> None:
+    with pytest.raises(Refused, match="no target") as refused:
+        open_result(rehearsed).require_target()
+    assert refused.value.code == "platform_mismatch"
+
+
+def test_a_cpu_under_another_name_is_refused(rehearsed: Path, tmp_path: Path) -> None:
+    """The manifest says gpu; the process that trained says where it was."""
+    renamed = tmp_path / "renamed"
+    shutil.copytree(rehearsed, renamed)
+    reseal(renamed, platform="gpu", is_rehearsal=False)
+    with pytest.raises(Refused) as refused:
+        open_result(renamed).require_target()
+    assert refused.value.code == "platform_mismatch"
+
+
+def test_a_synthetic_result_is_refused(result: Path) -> None:
+    with pytest.raises(Refused, match="made up") as refused:
+        open_result(result).require_target()
+    assert refused.value.code == "platform_mismatch"
+
+
+def test_a_synthetic_record_is_refused_where_the_manifest_hides_it(
+    result: Path,
+) -> None:
+    reseal(result, is_synthetic=False)
+    with pytest.raises(Refused, match="made up"):
+        open_result(result).require_target()
+
+
+def _flip(folder: Path) -> None:
+    path = folder / "executed" / "logits.npz"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _edit_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"cpu"', '"gpu"'))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (_flip, "artifact_altered"),
+        (_edit_manifest, "artifact_altered"),
+        (lambda f: (f / "more.txt").write_text("x"), "artifact_altered"),
+        (lambda f: (f / "manifest.json").write_text("{"), "artifact_altered"),
+        (lambda f: (f / "parameters.npz").unlink(), "artifact_missing"),
+        (lambda f: (f / "manifest.json").unlink(), "artifact_missing"),
+        (lambda f: reseal(f, stopped_at="killed"), "artifact_metadata_mismatch"),
+        (lambda f: reseal(f, steps={}), "artifact_metadata_mismatch"),
+        (lambda f: reseal(f, code_sha256="0" * 64), "code_mismatch"),
+    ],
+)
+def test_a_result_that_is_not_whole_or_of_other_code_is_refused(
+    rehearsed: Path, tmp_path: Path, change: Callable[[Path], Any], code: str
+) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(rehearsed, folder)
+    open_result(folder)
+    change(folder)
+    with pytest.raises(Refused) as refused:
+        open_result(folder)
+    assert refused.value.code == code
+
+
+# --- the command ---
+
+
+def test_the_command_refuses_a_cpu_and_rehearses_it(harness, rehearsed, tmp_path):
+    root = tmp_path / "evidence"
+    done = harness("target", "import", rehearsed, "--root", root)
+    assert done.returncode == 2 and "no target" in done.stderr
+    assert not root.exists()
+    done = harness(
+        *("target", "import", rehearsed, "--rehearsal", "--nonce", NONCE),
+        *("--root", root),
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "loss_difference" in done.stdout
+    assert done.stdout.rstrip().endswith("nothing is demonstrated.")
+    assert not root.exists()
+
+
+def test_the_command_records_a_target_as_a_run_of_its_own(
+    result, tmp_path, monkeypatch, capsys
+):
+    """The guard against synthetic results is lifted here, and only here."""
+    from flows import command_line
+
+    monkeypatch.setattr(TargetResult, "require_target", lambda self: None)
+    root = tmp_path / "evidence"
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(
+            [
+                *("target", "import", str(result), "--nonce", NONCE, "--json"),
+                *("--accelerator", "nvidia-h200", "--root", str(root)),
+            ]
+        )
+    shown = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0
+    claims = {row["claim"]: row["verdict"] for row in shown["claims"]}
+    assert claims["5.1"] == claims["5.3"] == claims["5.5"] == UNDRILLED
+    # no run at home: neither the release nor what needs no target is known
+    assert claims["5.4"] == claims["5.6"] == claims["5.7"] == "not demonstrated"
+    rungs = {(row["rung"], row["platform"]): row["verdict"] for row in shown["ladder"]}
+    assert rungs[4, "gpu"] == "not demonstrated"
+    assert rungs[4, "tpu"] == "not demonstrated"

@@ -1,0 +1,105 @@
+"""Results of a target out of a rehearsal on this CPU, dressed up where a test needs it.
+
+A dressed result says of itself that it is synthetic, which every way into a store
+refuses; the tests go around that on purpose.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from model.target_result import MANIFEST, MANIFEST_SHA256, write_manifest
+from tasks.target_challenge import code_sha256
+from tests.synthetic_targets import observed_target
+
+NONCE = "cd" * 16
+FIXED = ("files", "format", "format_version", MANIFEST_SHA256)
+
+
+def rehearse(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the whole script on this CPU."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "model.programs.qualify_target", str(folder)),
+            *("--expect-platform", "cpu", "--nonce", NONCE),
+        ],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / MANIFEST).read_text())
+
+
+def reseal(folder: Path, **changes: Any) -> None:
+    """Writes the manifest again over what lies there now, as a forger would."""
+    described = {k: v for k, v in manifest_of(folder).items() if k not in FIXED}
+    write_manifest(folder, {**described, **changes})
+
+
+def dressed(rehearsed: Path, folder: Path, platform: str = "gpu") -> Path:
+    """Returns a copy that looks like the result of a target, and says that it is not.
+
+    Args:
+        rehearsed: The result of a rehearsal.
+        folder: Where the copy goes.
+        platform: What it pretends to be.
+    """
+    shutil.copytree(rehearsed, folder)
+    observed = observed_target(platform)
+    digest = code_sha256()
+    observed |= {"nonce": NONCE, "code_sha256": digest, "code_sha256_demanded": digest}
+    write(folder / "probe" / "observed.json", observed)
+    with changing(folder / "executed" / "trace.json") as trace:
+        trace["planes"] = observed["trace_planes"]
+    with changing(folder / "executed" / "placement.json") as placement:
+        placement["devices_of_state"] = [f"{platform}:0"]
+    with changing(folder / "trained" / "program.json") as program:
+        program["runtime"] |= {"platform": platform, "device_kind": "made up"}
+    reseal(
+        folder,
+        platform=platform,
+        accelerator=observed["accelerator"],
+        is_rehearsal=False,
+        is_synthetic=True,
+        is_release_given=True,
+    )
+    return folder
+
+
+def write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value))
+
+
+class changing:
+    """Reads a JSON file, hands it out to be changed, and writes it back."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.value = json.loads(path.read_text())
+
+    def __enter__(self) -> Any:
+        return self.value
+
+    def __exit__(self, *error: object) -> None:
+        write(self.path, self.value)
+
+
+def change_arrays(path: Path, change: Callable[[str, np.ndarray], np.ndarray]) -> None:
+    """Changes the arrays of an NPZ file."""
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: change(name, archive[name]) for name in archive.files}
+    np.savez(path, **arrays)
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text().splitlines():
+        yield json.loads(line)

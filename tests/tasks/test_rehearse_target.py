@@ -1,0 +1,102 @@
+"""The rehearsal of a target for real: two controllers that train, fail and go on.
+
+One execution of the whole proof; every row that the contract asks of it has to be there
+and to keep its limit, and a verdict of SQL over the same rows says so too.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.config import RunConfig
+from model.presets import fixture
+from model.refusal import Refused
+from tasks.rehearsal import plan_for
+from tasks.rehearse_target import rehearse_target
+from tests.judged import REVISE, judged_records
+from tests.tasks.stage_maker import StageMaker, asked_and_found, of
+from tests.token_maker import write_token_files
+from warehouse.records.claims import Comparison, Measurement
+from warehouse.records.controllers import ControllerAnswer, ControllerUpdate
+from warehouse.store import Execution
+
+# Eleven gangs, each of them compiles; a minute and a half on an idle machine.
+pytestmark = pytest.mark.timeout(1500)
+REHEARSED = ("5.9", "5.10", "5.11", "5.12", "5.13")
+
+
+def made_with(folder: Path, config: RunConfig, controllers: int) -> StageMaker:
+    made = StageMaker(folder)
+    files = write_token_files(folder, config.model)
+    artifacts = tuple(made.store.put_artifact(file, file.name) for file in files)
+    tokens = Execution(
+        stage="tokenize_corpus", key="0" * 64, nonce="1" * 32, artifacts=artifacts
+    )
+    made.execute(
+        rehearse_target,
+        tokens=tokens,
+        model=config.model,
+        train=config.train,
+        controllers=controllers,
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list:
+    made = made_with(tmp_path_factory.mktemp("rehearsal"), fixture(), 2)
+    return made.rows["rehearse_target"]
+
+
+def test_every_row_that_the_contract_asks_for_is_there(rows: list) -> None:
+    asked, found = asked_and_found("rehearse_target", rows)
+    assert asked == found
+
+
+def test_nothing_of_it_is_to_revise_and_an_unmet_row_would_be(
+    rows: list, tmp_path: Path
+) -> None:
+    found = judged_records(tmp_path / "met", "rehearse_target", rows)
+    assert REVISE not in {found[claim] for claim in REHEARSED}
+    left = of(rows, Measurement, measure="rehearsed_processes_left")[0]
+    worse = [*rows, replace(left, value_count=1)]
+    worse.remove(left)
+    found = judged_records(tmp_path / "unmet", "rehearse_target", worse)
+    assert found["5.13"] == REVISE
+
+
+def test_a_rehearsal_says_nothing_about_a_target(rows: list) -> None:
+    judged = [row for row in rows if isinstance(row, Comparison | Measurement)]
+    assert {row.claim for row in judged} == set(REHEARSED)
+    answers = of(rows, ControllerAnswer)
+    assert {row.platform for row in answers} == {"cpu"}
+
+
+def test_restarts_end_in_the_state_of_the_training_that_nothing_interrupted(
+    rows: list,
+) -> None:
+    whole = of(rows, ControllerUpdate, gang="alone", label="split", update=8)
+    ends = [
+        row.state_sha256
+        for row in of(rows, ControllerUpdate, update=8)
+        if row.label.startswith("resumed")
+    ]
+    assert len(ends) >= 7  # same, larger and killed by two, preempted by one
+    assert set(ends) == {whole[0].state_sha256}
+
+
+def test_what_cannot_be_rehearsed_is_refused(tmp_path: Path) -> None:
+    small = fixture()
+    with pytest.raises(Refused, match="2 to 16"):
+        made_with(tmp_path, small, 17)
+    assert plan_for(replace(small.train, updates=2)) is None
+
+
+@pytest.mark.parametrize("updates", range(3, 12))
+def test_a_plan_leaves_a_commit_before_the_one_that_is_lost(updates: int) -> None:
+    plan = plan_for(replace(fixture().train, updates=updates))
+    assert plan is not None
+    assert 0 < plan.committed < plan.uncommitted < plan.last <= updates
+    assert plan.uncommitted % plan.cadence == 0
+    assert plan.committed % plan.cadence == 0

@@ -1,0 +1,18 @@
+-- grain: execution_id, step
+-- reads: raw.target_steps
+
+select
+    -- identity
+    execution_id,
+    stage,
+    row_number,
+    -- which
+    accelerator,
+    step,
+    claim,
+    -- what to run and what to see
+    command,
+    expected_table,
+    expected_row,
+    is_available
+from raw.target_steps

@@ -35,6 +35,9 @@ class Region:
         code_line: Its number.
         dispatched_ns: Time until the call returned, by ``time.perf_counter_ns``.
         ready_ns: Time until every output was ready.
+        around_ns: Time from before the region was opened until after it was closed.
+            What the machine does between a clock and an edge of the region lies
+            within it, and is no part of ``ready_ns``.
     """
 
     def __init__(self, name: str, occurrence: int) -> None:
@@ -46,6 +49,8 @@ class Region:
         self.code_line = caller.f_lineno
         self.dispatched_ns = 0
         self.ready_ns = 0
+        self.around_ns = 0
+        self._opened_ns = 0
         self._annotation = profiler.TraceAnnotation(
             name,
             occurrence=occurrence,
@@ -55,6 +60,7 @@ class Region:
 
     def __enter__(self) -> Self:
         """Opens the region."""
+        self._opened_ns = time.perf_counter_ns()
         self._annotation.__enter__()
         return self
 
@@ -66,6 +72,7 @@ class Region:
     ) -> None:
         """Closes the region."""
         self._annotation.__exit__(kind, error, traceback)
+        self.around_ns = time.perf_counter_ns() - self._opened_ns
 
     def ready(self, function: Any, *arguments: Any) -> Any:
         """The outputs of a call, once they are ready; dispatch and wait are timed."""

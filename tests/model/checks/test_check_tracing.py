@@ -98,6 +98,24 @@ def test_a_region_inside_compiled_code_is_missing(
     assert len(checks.read_regions(file)) < 5
 
 
+def test_a_machine_that_stops_at_the_edge_of_a_region_changes_no_verdict(
+    tmp_path: Path, matrix: jax.Array
+) -> None:
+    """A sleep between edge and clock stands in for a busy machine."""
+
+    def work() -> list[Region]:
+        with Region(REGIONS[1], 1) as region:
+            time.sleep(0.2)
+            region.ready(PRODUCT, matrix)
+        assert region.ready_ns < 100_000_000
+        return [region]
+
+    file, ran = _traced(tmp_path, work)
+    values = _values(checks.check_trace(checks.read_regions(file), ran))
+    assert values["smallest_trace_over_clock", REGIONS[1]] > 1
+    assert values["largest_trace_over_clock", REGIONS[1]] < 2
+
+
 def test_a_region_that_closes_before_the_result_is_too_short(tmp_path: Path) -> None:
     """A sleep stands in for a wait after the region; its length is known."""
 

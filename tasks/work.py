@@ -34,14 +34,26 @@ class Work:
         store: Store,
         runtime: Mapping[str, str],
         folder: Path,
+        *,
+        system: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts with no records and no artifacts; `folder` is private to it."""
+        """Starts with no records and no artifacts.
+
+        Args:
+            stage: The stage.
+            store: Where inputs come from.
+            runtime: The numerics fingerprint that programs have to run under.
+            folder: Private to this work.
+            system: What its programs run in the place of the built-in system, as
+                `model.replaced.install` takes it.
+        """
         self.records: list[Any] = []
         self.kept: dict[str, Path] = {}
         self._stage = stage
         self._store = store
         self._runtime = dict(runtime)
         self._folder = folder
+        self._system = {"system": dict(system)} if system else {}
         self._tables = {record.TABLE: record for record in stage.writes}  # type: ignore[attr-defined]
 
     def fetch(self, execution: Execution, *names: str) -> dict[str, str]:
@@ -91,7 +103,7 @@ class Work:
         self._refuse_unknown_program(program)
         call = ProgramCall(
             program=program,
-            request=request,
+            request={**request, **self._system},
             folder=Path(tempfile.mkdtemp(dir=self._folder)),
             label=label,
             kill_when=kill_when,
@@ -144,7 +156,7 @@ class Work:
         calls = [
             ProgramCall(
                 program=program,
-                request=request,
+                request={**request, **self._system},
                 folder=Path(tempfile.mkdtemp(dir=self._folder)),
                 label=f"{label}, controller {number}",
                 environment=environment,

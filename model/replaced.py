@@ -1,0 +1,79 @@
+"""Puts other functions in the place of the built-in system's, in this process.
+
+A user's implementation and a planted fault are the same thing to the checks: a few
+functions of the built-in system with others in their place. So a program measures them
+exactly as it measures the built-in system, and no check knows which one it has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from model.refusal import ReasonCode, Refused
+
+FAULT, FILE = "fault", "file"
+# The reference must stay independent, and the faults must find the originals.
+KEPT = ("model.reference", "model.faults", "model.replaced")
+
+
+def install(system: Mapping[str, str]) -> None:
+    """Makes this process qualify another system than the built-in one.
+
+    Args:
+        system: `{"fault": NAME}`, a planted fault of `model.faults`, or
+            `{"file": PATH}`, a user's implementation.
+
+    Raises:
+        Refused: `request_malformed`, neither is named or the fault is unknown.
+    """
+    if list(system) == [FAULT]:
+        planted = importlib.import_module("model.faults").find(system[FAULT])
+        replace(planted.replaces, planted.replacement)
+        return
+    if list(system) == [FILE]:
+        importlib.import_module("model.implementation").install(system[FILE])
+        return
+    raise Refused(
+        ReasonCode.REQUEST_MALFORMED,
+        f"the system {dict(system)!r} is neither a {FAULT!r} nor a {FILE!r}.",
+    )
+
+
+def replace(name: str, replacement: Any) -> None:
+    """Replaces a function wherever a module of the system holds it.
+
+    Args:
+        name: Where it is defined, as in `model.transformer.attention_mask`.
+        replacement: Takes the original and returns what stands in its place.
+
+    Raises:
+        Refused: `request_malformed`, the system has no such function.
+    """
+    module_name, _, function_name = name.rpartition(".")
+    module = importlib.import_module(module_name)
+    original = getattr(module, function_name, None)
+    if original is None:
+        raise Refused(
+            ReasonCode.REQUEST_MALFORMED, f"{name} is no function of the system."
+        )
+    other = replacement(original)
+    for held in _system_modules():
+        # Modules hold what they import under names of their own.
+        for own_name, value in list(vars(held).items()):
+            if value is original:
+                setattr(held, own_name, other)
+
+
+def _system_modules() -> list[Any]:
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name == "__main__"
+        or (
+            name.startswith("model.")
+            and not any(name == kept or name.startswith(f"{kept}.") for kept in KEPT)
+        )
+    ]

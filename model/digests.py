@@ -26,7 +26,13 @@ def array_sha256(array: ArrayLike) -> str:
 
 
 def tree_sha256(tree: Mapping[str, ArrayLike]) -> str:
-    """Returns the SHA-256 over the names and array digests of a flat mapping."""
+    """Returns the SHA-256 over the names and array digests of a flat mapping.
+
+    Raises:
+        ValueError: There is no array; a digest of nothing equals every other one.
+    """
+    if not tree:
+        raise ValueError("a mapping without arrays has no digest")
     digest = hashlib.sha256()
     for name in sorted(tree):
         digest.update(f"{name}={array_sha256(tree[name])}\n".encode())
@@ -67,6 +73,22 @@ def first_difference(expected: ArrayLike, measured: ArrayLike) -> str:
         )
         text += f" ({abs(apart)} ulp)"
     return f"{text}; {parted.size} of {left.size} entries differ"
+
+
+def first_not_finite(array: ArrayLike) -> str:
+    """Returns where an array first holds NaN or an infinity; empty where nowhere.
+
+    Args:
+        array: Any numeric array; integers and booleans are always finite.
+    """
+    values = np.asarray(array)
+    if values.dtype.kind not in "fV":  # NumPy calls the kind of bfloat16 V
+        return ""
+    places = np.argwhere(~np.isfinite(values))
+    if not len(places):
+        return ""
+    place = [int(i) for i in places[0]]
+    return f"index {place}: {values[tuple(place)]!s} is no number to compare"
 
 
 def _ordinal(pattern: int, bits: int) -> int:

@@ -122,11 +122,16 @@ def _repeated(answers: Sequence[Mapping[str, Any] | None]) -> int:
 
 
 def _unanswered(run: GangRun, answers: Sequence[Mapping[str, Any] | None]) -> int:
-    """Returns how many updates no answering controller of the same process made."""
+    """Returns how many updates no answering controller of the same process made.
+
+    A controller that completed and made none at all counts as one.
+    """
     unanswered = 0
     for each, answer in zip(run.runs, answers, strict=True):
         file = each.out / "records" / "controller_updates.json"
         rows = json.loads(file.read_text()) if file.exists() else []
         nonce = None if answer is None else answer["nonce"]
         unanswered += sum(row["nonce"] != nonce for row in rows)
+        # Who came to the end without one shows no update that anybody answered for.
+        unanswered += not rows and each.return_code == 0
     return unanswered

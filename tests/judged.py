@@ -56,7 +56,7 @@ def judged_rows(
     preset: str = "fixture",
 ) -> dict[str, str]:
     """Returns the verdict on each claim, by rows of checks of one stage alone."""
-    return judged_records(folder, stage, [_record(row) for row in rows], preset)
+    return judged_records(folder, stage, [record_of(row) for row in rows], preset)
 
 
 def verdict(
@@ -66,12 +66,13 @@ def verdict(
     preset: str = "fixture",
 ) -> str:
     """Returns the verdict on the one claim that rows of a check are about."""
-    records = [_record(row) for row in rows]
+    records = [record_of(row) for row in rows]
     (claim,) = {record.claim for record in records}
     return judged_records(folder, stage, records, preset)[claim]
 
 
-def _record(row: Mapping[str, Any]) -> Any:
+def record_of(row: Mapping[str, Any]) -> Any:
+    """Returns the record that a row of a check is, by the fields it has."""
     if "first_change" in row:
         return RefusedPair(**row)
     if "expected_reason" in row:

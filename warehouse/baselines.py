@@ -110,10 +110,15 @@ def choose_compared(
 
 
 def newest_baseline(contents: Contents, run_id: str) -> ledger.AcceptedBaseline | None:
-    """Returns the baseline that counts for a run, None if none was ever accepted."""
+    """Returns the baseline that counts for a run, None if none was ever accepted.
+
+    A run that names no data has none: two unknown corpora are not the same.
+    """
     runs = contents.rows.get(ledger.StoredRun, [])
     run = next(run for run in runs if run.run_id == run_id)
     scope = (run.flow, run.preset, data_digest(contents, run_id))
+    if not scope[2]:
+        return None
     fitting = [
         baseline
         for baseline in contents.rows.get(ledger.AcceptedBaseline, [])

@@ -180,11 +180,17 @@ def used_bytes(array: jax.Array, lengths: np.ndarray) -> list[bytes]:
 
 
 def differing_bytes(left: list[bytes], right: list[bytes]) -> int:
-    """How many bytes two equally long lists of byte strings differ in."""
-    return sum(
-        int(np.sum(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)))
-        for a, b in zip(left, right, strict=True)
-    )
+    """How many bytes two equally long lists of byte strings differ in.
+
+    Where one string is longer, NumPy would stretch a single byte over all of the other,
+    so what has no counterpart counts as different.
+    """
+    differing = 0
+    for a, b in zip(left, right, strict=True):
+        common = min(len(a), len(b))
+        one, other = (np.frombuffer(each[:common], np.uint8) for each in (a, b))
+        differing += int(np.sum(one != other)) + max(len(a), len(b)) - common
+    return differing
 
 
 def changed_bytes(before: Cache, after: Cache, lengths: np.ndarray) -> int:

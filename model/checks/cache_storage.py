@@ -16,6 +16,7 @@ import numpy as np
 from model.cache import STORAGE_DTYPES, Cache, cache_arrays, store
 from model.checks import rows
 from model.checks.cache import Append, CachedModel, walk
+from model.checks.differences import largest_value
 from model.config import ModelConfig, Policy
 from model.parameters import Parameters
 from model.reference import cache as reference
@@ -87,7 +88,8 @@ class CodeTally:
         cache_policy = {"float32": "fp32", "int8": "int8"}.get(codes.dtype.name, "bf16")
         wanted_codes, wanted_scales = reference.store(raw, cache_policy)
         bits = np.dtype(f"u{codes.dtype.itemsize}")
-        is_wrong = codes.view(bits) != wanted_codes.view(bits)
+        # What is no number on both sides was stored rightly by neither.
+        is_wrong = (codes.view(bits) != wanted_codes.view(bits)) | ~np.isfinite(codes)
         self.vectors += len(raw)
         self.codes_differing += int(np.sum(is_wrong))
         self.scales_differing += int(
@@ -104,7 +106,9 @@ class CodeTally:
             self.codes_out_of_range += int(np.sum(np.abs(codes.astype(int)) > 127))
             error = np.abs(raw - codes * scales[:, None].astype(np.float64))
             steps = error / np.where(scales > 0, scales, 1)[:, None]
-            self.largest_error_steps = max(self.largest_error_steps, float(steps.max()))
+            self.largest_error_steps = largest_value(
+                [self.largest_error_steps, steps.max()]
+            )
 
     def rows(self, case: str) -> list[rows.Row]:
         """The tally as rows of ``measurements`` for claim 3.5."""

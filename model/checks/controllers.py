@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from model.batches import Cursor, take_batch
+from model.checks.differences import largest_difference, largest_value
 from model.checks.rows import Row, comparison, count, real
 from model.config import ModelConfig, TrainConfig
 from model.corpus import Corpus
@@ -103,15 +104,16 @@ def agreement(
         )
         for number, made in enumerate(trained.updates)
     ]
-    targets, losses, apart = 0, 0.0, 0
+    targets, apart = 0, 0
+    losses: list[float] = []
     for wanted in expected:
         found = trained.of_update(wanted["update"])
         states = {row["state_sha256"] for row in found}
         apart += len(states) != 1
         for row in found:
             wrong = abs(row["valid_targets"] - wanted["valid_targets"])
-            loss = abs(_mean(row) - _mean(wanted))
-            targets, losses = max(targets, wrong), max(losses, loss)
+            targets = max(targets, wrong)
+            losses.append(abs(_mean(row) - _mean(wanted)))
     far, name = parameter_difference(*ends)
     moment, moved = moment_difference(*ends), movement_difference(*ends, begin)
     return [
@@ -119,7 +121,9 @@ def agreement(
         count(
             AGREEMENT, "rehearsed_targets_beyond_reference", case, targets, "targets"
         ),
-        real(AGREEMENT, "rehearsed_loss_difference", case, losses, "nats"),
+        real(
+            AGREEMENT, "rehearsed_loss_difference", case, largest_value(losses), "nats"
+        ),
         real(AGREEMENT, "rehearsed_parameter_difference", case, far, "1", name),
         real(AGREEMENT, "rehearsed_movement_difference", case, moved, "1"),
         real(AGREEMENT, "rehearsed_moment_difference", case, moment, "1"),
@@ -142,12 +146,16 @@ def parameter_difference(expected: Arrays, measured: Arrays) -> tuple[float, str
         expected: Arrays of one training state by their names in a checkpoint.
         measured: Those of the other.
     """
-    found = []
-    for name, array in expected.items():
-        if name.startswith("parameters/"):
-            ours, theirs = _determined(name, array), _determined(name, measured[name])
-            found.append((float(np.abs(ours - theirs).max()), name))
-    return max(found)
+    found = {
+        name: largest_difference(
+            _determined(name, array), _determined(name, measured[name])
+        )
+        for name, array in expected.items()
+        if name.startswith("parameters/")
+    }
+    worst = largest_value(found.values())
+    named = (name for name, far in found.items() if far == worst or math.isnan(far))
+    return worst, next(named, "")
 
 
 def movement_difference(expected: Arrays, measured: Arrays, begin: Arrays) -> float:
@@ -182,8 +190,8 @@ def _determined(name: str, array: np.ndarray) -> np.ndarray:
 
 def moment_difference(expected: Arrays, measured: Arrays) -> float:
     """Returns the largest difference of a first moment, linear in the gradients."""
-    return max(
-        float(np.abs(x - measured[name]).max())
+    return largest_value(
+        largest_difference(x, measured[name])
         for name, x in expected.items()
         if name.startswith("first_moment/")
     )

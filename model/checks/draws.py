@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from model.checks.differences import largest_value
 from model.checks.rows import Row, count, real
 from model.config import ModelConfig, TrainConfig
 from model.parameters import Parameters
@@ -113,7 +114,9 @@ def measure_dropout(
     detail = f"{len(masks)} draws of {ENTRIES} numbers"
     return [
         real(DROPOUT, "dropout_kept_deviation", "", max(kept) / deviation, "1", detail),
-        real(DROPOUT, "dropout_largest_error", "", max(errors), "ulp", detail),
+        real(
+            DROPOUT, "dropout_largest_error", "", largest_value(errors), "ulp", detail
+        ),
         count(DROPOUT, "dropout_masks_repeated", "", repeated, "masks"),
         count(DROPOUT, "numbers_changed_without_key", "", changed, "numbers"),
     ]
@@ -123,7 +126,7 @@ def _largest_error_ulp(found: np.ndarray, x: np.ndarray, rate: float) -> float:
     """Returns how far kept numbers lie from x / (1 - rate), in units of the last."""
     exact = x.astype(np.float64) / (1.0 - rate)
     spacing = np.spacing(exact.astype(np.float32)).astype(np.float64)
-    return float(np.max(np.abs(found.astype(np.float64) - exact) / spacing, initial=0))
+    return largest_value(np.abs(found.astype(np.float64) - exact) / spacing)
 
 
 def measure_dropout_places(

@@ -18,7 +18,7 @@ import numpy as np
 
 from model import tokenizer
 from model.checks import rows
-from model.digests import first_difference, tree_sha256
+from model.digests import first_difference, first_not_finite, tree_sha256
 from model.refusal import ReasonCode
 from model.release import Endpoint, Release
 
@@ -122,7 +122,7 @@ def check_outputs(release: Release, source: Mapping[str, np.ndarray]) -> list[ro
         parted = (
             f"output {index}: {place}"
             for index, (left, right) in enumerate(zip(expected, measured, strict=True))
-            if (place := first_difference(left, right))
+            if (place := first_difference(left, right) or first_not_finite(right))
         )
         found.append(
             rows.comparison(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.batches import gather_batch
+from model.checks.differences import largest_value
 from model.checks.rows import Row, count, real
 from model.config import ModelConfig
 from model.parameters import Parameters
@@ -191,7 +192,7 @@ def measure_gradients(
             others = np.setdiff1d(np.arange(flat.size), largest)
         drawn = generator.choice(others, ENTRIES_A_TENSOR - 1, replace=False)
         entries = [*largest, *map(int, drawn)]
-        apart = max(
+        apart = largest_value(
             abs(flat[entry] - _central_difference(exact, name, entry, tokens, model))
             for entry in entries
         )

@@ -195,7 +195,8 @@ def _reason(reached: str, errors: LogitErrors | None) -> str | None:
         return "not_supported"
     if errors is None:
         return "non_finite_logits"
-    return "beyond_limit" if errors.largest.max() > LOGIT_ERROR_LIMIT else None
+    # Not `>`: an error that is no number is within no limit.
+    return None if errors.largest.max() <= LOGIT_ERROR_LIMIT else "beyond_limit"
 
 
 def _detail(

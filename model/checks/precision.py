@@ -15,6 +15,7 @@ import numpy as np
 from model import transformer
 from model.checks import rows
 from model.checks.cache import CachedModel, walk
+from model.checks.differences import largest_value
 from model.config import ModelConfig, Policy
 from model.parameters import Parameters
 from model.tokenizer import PAD
@@ -161,7 +162,7 @@ def summary_rows(policy: str, errors: list[rows.Row]) -> list[rows.Row]:
     def mean(name: str) -> float:
         return float(np.mean([row[name] for row in errors]))
 
-    largest = max(row["largest_error"] for row in errors)
+    largest = largest_value(row["largest_error"] for row in errors)
     return [
         rows.count("3.6", "compared_targets", policy, len(errors), "targets"),
         rows.real("3.6", "largest_logit_error", policy, largest, "logits"),

@@ -77,7 +77,7 @@ def compare_kinds(
     case: str,
     places: Places | None = None,
 ) -> list[Row]:
-    """Returns a comparison for each update and kind that both traces hold.
+    """Returns a comparison for each update of both traces and kind of either.
 
     Args:
         expected: Trace of the uninterrupted training.
@@ -89,14 +89,15 @@ def compare_kinds(
     rows = []
     for update in sorted(expected.keys() & measured.keys()):
         old, new = kinds_of(expected[update]), kinds_of(measured[update])
-        for kind in old.keys() & new.keys():
+        # A kind that one of them lacks is a difference, and no reason to be silent.
+        for kind in old.keys() | new.keys():
             rows.append(
                 comparison(
                     CLAIM,
                     f"{measure}_{kind}",
                     f"{case}/update-{update:02d}",
-                    old[kind],
-                    new[kind],
+                    old.get(kind, ""),
+                    new.get(kind, ""),
                     UNINTERRUPTED,
                     first_difference(expected[update], measured[update], kind, places),
                 )
@@ -132,13 +133,18 @@ def compare_updates(
                 claim,
                 measure,
                 f"{case}/update-{update:02d}",
-                json.dumps(old, sort_keys=True),
-                json.dumps(new, sort_keys=True),
+                _text(old),
+                _text(new),
                 UNINTERRUPTED,
                 first_difference(*lines, parted[0], places) if parted else "",
             )
         )
     return rows
+
+
+def _text(kinds: Mapping[str, str]) -> str:
+    """Returns the digests of a line as text; empty, so that it is missing, for none."""
+    return json.dumps(kinds, sort_keys=True) if kinds else ""
 
 
 def first_difference(

@@ -50,7 +50,8 @@ def restored_checkpoint(
         claim,
         "restored_checkpoint",
         case,
-        _state(wanted, wanted),
+        # Without a kind there is nothing that could part.
+        _state(wanted, wanted) if _state_kinds(wanted) else "",
         found,
         source,
         difference,

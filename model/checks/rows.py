@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.digests import array_sha256, first_difference
+from model.digests import array_sha256, first_difference, first_not_finite
 from model.refusal import ReasonCode, Refused
 
 Row = dict[str, Any]
@@ -91,10 +91,16 @@ def array_comparison(
     """A row of ``comparisons`` over the digests of two arrays, with the first place
     where their bits part.
 
+    A NaN or an infinity counts as a place where they part, on both sides too: two
+    computations that broke down in the same way agree on nothing.
+
     Raises:
-        ValueError: Both are one array, so that nothing could ever part.
+        ValueError: Both are one array, or there is no entry, so that nothing could
+            ever part.
     """
     own, other = np.asarray(measured), np.asarray(expected)
+    if not own.size and not other.size:
+        raise ValueError(f"{measure} {case_name!r} compares two arrays without entries")
     if np.shares_memory(own, other):
         raise ValueError(f"{measure} {case_name!r} compares an array with itself")
     return comparison(
@@ -104,7 +110,7 @@ def array_comparison(
         array_sha256(other),
         array_sha256(own),
         expected_from,
-        first_difference(other, own),
+        first_difference(other, own) or first_not_finite(own),
     )
 
 

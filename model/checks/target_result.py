@@ -15,6 +15,7 @@ import numpy as np
 
 from model import tokenizer
 from model.checks import rows
+from model.checks.differences import largest_value
 from model.checks.target_reference import (
     SPLITS,
     Reference,
@@ -31,6 +32,13 @@ from model.target_result import (
     UNCOMMITTED_UPDATE,
 )
 from model.target_signs import PLATFORMS, signs_of
+
+RECIPE = (
+    "optimizer",
+    "batch_documents",
+    *("order_seed", "dropout_seed", "initialization_seed"),
+)
+"""Fields of a training that its checkpoints keep."""
 
 
 class Judge:
@@ -137,10 +145,12 @@ class Judge:
                 *("5.3", "valid_targets_beyond_reference", "", sum(targets)),
                 *("targets", detail),
             ),
-            rows.real("5.3", "loss_difference", "", max(losses), "nats", detail),
+            rows.real(
+                "5.3", "loss_difference", "", largest_value(losses), "nats", detail
+            ),
             rows.real(
                 *("5.3", "largest_parameter_difference", ""),
-                *(max(parameters.values()), "1"),
+                *(largest_value(parameters.values()), "1"),
                 f"{max(parameters, key=lambda name: parameters[name])}, {detail}",
             ),
             rows.real("5.3", "key_bias_difference", "", key_bias, "1", detail),
@@ -207,8 +217,8 @@ class Judge:
                 f"sum of losses / {self.placed['valid_targets']} valid targets",
             ),
             "recipe": (
-                _text([to_dict(self.model), to_dict(self.train)]),
-                _text([self.manifest["model"], self.manifest["train"]]),
+                _text(_recipe(to_dict(self.model), to_dict(self.train))),
+                _text(self._trained_recipe()),
             ),
             "matmul_precision": ("highest", ", ".join(sorted(precisions))),
         }
@@ -229,6 +239,13 @@ class Judge:
             )
         return compared
 
+    def _trained_recipe(self) -> dict[str, Any]:
+        """What the training itself says that it was, in its last checkpoint."""
+        update = f"update-{TRAINED_UPDATES:06d}"
+        path = self.folder / "trained" / "checkpoints" / update / "manifest.json"
+        identity = read_json(path)["identity"]
+        return _recipe(identity["architecture"], identity)
+
     def _first_device(self) -> int:
         local = self.observed["local_devices"]
         return int(local[0]) if local else 0
@@ -242,7 +259,8 @@ class Judge:
         found = [
             rows.comparison(
                 *("5.3", "repeated_updates", f"update-{update:02d}"),
-                *(whole.get(update, "none"), again.get(update, "none")),
+                # An update that neither made is no update that was repeated.
+                *(whole.get(update, ""), again.get(update, "none")),
                 "the first training on this target",
             )
             for update in range(1, TRAINED_UPDATES + 1)
@@ -250,7 +268,7 @@ class Judge:
         found += [
             rows.comparison(
                 *("5.5", "resumed_updates", f"update-{update:02d}"),
-                *(whole.get(update, "none"), resumed.get(update, "none")),
+                *(whole.get(update, ""), resumed.get(update, "none")),
                 "the training that nothing interrupted",
             )
             for update in range(RESTORED_UPDATE + 1, TRAINED_UPDATES + 1)
@@ -291,7 +309,7 @@ def read_trace(path: Path) -> dict[int, str]:
     found = {}
     for line in path.read_text("utf-8").splitlines():
         traced = json.loads(line)
-        if not traced.get("is_start"):
+        if not traced.get("is_start") and traced["digests"]:
             text = json.dumps(traced["digests"], sort_keys=True)
             found[int(traced["update"])] = array_sha256(
                 np.frombuffer(text.encode(), np.uint8)
@@ -302,6 +320,11 @@ def read_trace(path: Path) -> dict[int, str]:
 def read_json(path: Path) -> Any:
     """The content of a JSON file."""
     return json.loads(path.read_bytes())
+
+
+def _recipe(model: Mapping[str, Any], train: Mapping[str, Any]) -> dict[str, Any]:
+    """What both a configuration and a checkpoint say of a training."""
+    return {"model": model, **{name: train[name] for name in RECIPE}}
 
 
 def _is_valid(tokens: np.ndarray) -> np.ndarray:

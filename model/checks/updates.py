@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from model.adam import adam_update
+from model.checks.differences import largest_difference, largest_value
 from model.checks.rows import Row, real
 from model.config import OptimizerConfig
 from model.parameters import Parameters
@@ -131,7 +132,7 @@ def measure_learning_rates(
         abs(rate - reference_schedule.learning_rate(update, optimizer))
         for update, rate in enumerate(recorded, start=first_update)
     ]
-    share = max(apart) / optimizer.learning_rate
+    share = largest_value(apart) / optimizer.learning_rate
     detail = f"{len(recorded)} updates, as a share of the peak"
     return real(CLAIM, "learning_rate_largest_difference", "", share, "1", detail)
 
@@ -164,11 +165,10 @@ def _relative(measured: Arrays, expected: Arrays) -> float:
     shares = []
     for name, exact in expected.items():
         wide = np.asarray(exact, np.float64)
-        apart = float(np.abs(measured[name].astype(np.float64) - wide).max())
+        apart = largest_difference(wide, measured[name])
         scale = float(np.abs(wide).max())
         shares.append(apart / scale if scale > 0.0 else apart)
-    # Not max(): it drops a NaN that is not the first.
-    return float(np.max(shares))
+    return largest_value(shares)
 
 
 def _beyond_rounding(measured: Arrays, expected: Arrays, rate: float) -> float:
@@ -180,4 +180,4 @@ def _beyond_rounding(measured: Arrays, expected: Arrays, rate: float) -> float:
         spacing = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
         apart = np.abs(measured[name].astype(np.float64) - exact) - spacing
         shares.append(float(np.maximum(apart, 0.0).max()) / rate)
-    return float(np.max(shares))
+    return largest_value(shares)

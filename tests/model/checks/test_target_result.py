@@ -160,6 +160,12 @@ def _part(folder: Path, training: str) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in traced))
 
 
+def _reseed(folder: Path) -> None:
+    last = folder / "trained" / "checkpoints" / "update-000008" / "manifest.json"
+    with changing(last) as manifest:
+        manifest["identity"]["order_seed"] += 1
+
+
 def _choose_uncommitted(folder: Path) -> None:
     path = folder / "resumed" / "artifacts" / "trace.jsonl"
     first, *rest = lines(path)
@@ -228,6 +234,8 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
             f / "tokens" / "artifacts" / "tokens.npz", lambda _, array: array[::-1]
         ),
     ),
+    # The numbers are those of the manifest; the training itself says another seed.
+    "trained by another recipe": ("5.4", lambda f: _reseed(f)),
     "resumed elsewhere": ("5.5", lambda f: _part(f, "resumed")),
     "uncommitted checkpoint chosen": ("5.5", _choose_uncommitted),
     "ended by itself": ("5.5", lambda f: _steps(f, "killed", return_code=0)),

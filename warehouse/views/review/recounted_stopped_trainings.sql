@@ -12,7 +12,9 @@ stopped as (
             and message <> ''
             and last_good_update = stopped_at_update - 1
             and traced_updates = last_good_update
-            and kept_sha256 = committed_sha256,
+            and kept_sha256 = committed_sha256
+            -- two digests that are missing are not the same checkpoint
+            and kept_sha256 <> '',
             false
         ) as is_kept
     from stg_stopped_trainings

@@ -118,6 +118,18 @@ def join(seat: Seat) -> None:
             " anything asks for a device.",
             ["process"],
         )
+    if seat.coordinator is not None and seat.platform == "cpu":
+        _keep_compiled_code()
+
+
+def _keep_compiled_code() -> None:
+    """Lets this controller write what it compiles into JAX's compilation cache.
+
+    JAX leaves that to process 0. On CPUs what a controller compiles for its own device
+    fits no other one, so all but process 0 would compile everything again in each gang.
+    JAX has no setting for it; nothing else looks at this number once devices are known.
+    """
+    distributed.global_state.process_id = 0
 
 
 def meet(name: str) -> None:

@@ -30,6 +30,7 @@ class Gangs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.config = fixture()
+        self.environment = dict(ENVIRONMENT)
         tokens, corpus = write_token_files(folder, self.config.model)
         self.asked = {
             "model": to_dict(self.config.model),
@@ -79,7 +80,7 @@ class Gangs:
                 folder=folder,
                 label=name,
                 module_root=PROJECT,
-                environment={**ENVIRONMENT, **(environment or {})},
+                environment={**self.environment, **(environment or {})},
                 deadline_seconds=200,
             )
             for request, folder in zip(requests, folders, strict=True)

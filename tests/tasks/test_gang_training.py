@@ -25,7 +25,9 @@ CHECKPOINTED = {"checkpoint_every_updates": 2}
 @pytest.fixture(scope="module")
 def gangs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gangs]:
     folder = tmp_path_factory.mktemp("gangs")
-    yield Gangs(folder)
+    made = Gangs(folder)
+    made.environment["JAX_COMPILATION_CACHE_DIR"] = str(folder / "compiled")
+    yield made
     shutil.rmtree(folder)
 
 
@@ -106,7 +108,8 @@ def test_only_the_first_controller_writes_and_the_last_write_is_not_committed(
     assert len(set(manifest["controllers"]["parts"])) == 1
 
 
-@pytest.mark.parametrize("count", [1, 2])
+# With three, documents cannot be shared out evenly.
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_new_gang_goes_on_from_the_commit_bit_by_bit(
     gangs: Gangs, alone: GangRun, pair: GangRun, count: int
 ) -> None:
@@ -160,6 +163,15 @@ def test_the_answer_of_one_controller_copied_for_all_is_found(
         "rehearsed_answers_repeated pair",
         "rehearsed_updates_unanswered pair",
     ]
+
+
+def test_every_controller_keeps_what_it_has_compiled(
+    gangs: Gangs, pair: GangRun
+) -> None:
+    """JAX leaves its cache to process 0, whose code fits no other controller's CPU."""
+    assert pair.events("update")
+    kept = (gangs.folder / "compiled").glob("jit_document_gradient-*-cache")
+    assert len(list(kept)) >= 2
 
 
 def test_a_controller_with_other_code_refuses_and_ends_the_gang(gangs: Gangs) -> None:

@@ -94,7 +94,7 @@ def generate(
     *,
     context_tokens: int,
     maximum_new_tokens: int,
-    choose: Choose = greedy,
+    choose: Choose | None = None,
 ) -> Generation:
     """Tokens after a prompt, until EOS, the requested number or the context's end.
 
@@ -107,7 +107,7 @@ def generate(
         prompt: Bytes of the prompt; may be empty.
         context_tokens: Most tokens a sequence may hold, BOS included.
         maximum_new_tokens: Most tokens to emit, EOS included.
-        choose: Picks a token from float64 logits.
+        choose: Picks a token from float64 logits; None is `greedy`.
 
     Raises:
         Refused: prompt_overlong, or non_finite_logits.
@@ -117,7 +117,7 @@ def generate(
     emitted: list[int] = []
     stop_reason: StopReason = "requested_tokens"
     while len(emitted) < maximum_new_tokens:
-        token = choose(allowed_logits(np.asarray(logits)[0]))
+        token = (choose or greedy)(allowed_logits(np.asarray(logits)[0]))
         is_full = length + len(emitted) == context_tokens
         if is_full and token != EOS:
             stop_reason = "context_end"

@@ -54,15 +54,7 @@ class Endpoint:
         Raises:
             Refused: tokens_malformed; JAX itself narrows int64 tokens in silence.
         """
-        found = tuple(
-            f"{each.dtype.name}[{','.join(map(str, each.shape))}]" for each in arguments
-        )
-        if found != self.inputs:
-            raise Refused(
-                ReasonCode.TOKENS_MALFORMED,
-                f"endpoint {self.name} was called with {list(found)}; allowed are "
-                f"arguments of dtype and shape {list(self.inputs)}",
-            )
+        _require_inputs(self.name, self.inputs, arguments)
         return self.compiled(self.parameters, *arguments)
 
 
@@ -268,6 +260,18 @@ def _require_sha256(name: str, data: bytes, expected: str) -> None:
             ReasonCode.ARTIFACT_ALTERED,
             f"{name} has SHA-256 {found[:16]} and the manifest names {expected[:16]}; "
             "fetch the release again",
+        )
+
+
+def _require_inputs(name: str, inputs: tuple[str, ...], arguments: Any) -> None:
+    found = tuple(
+        f"{each.dtype.name}[{','.join(map(str, each.shape))}]" for each in arguments
+    )
+    if found != inputs:
+        raise Refused(
+            ReasonCode.TOKENS_MALFORMED,
+            f"endpoint {name} was called with {list(found)}; allowed are "
+            f"arguments of dtype and shape {list(inputs)}",
         )
 
 

@@ -8,6 +8,7 @@ exactly as it measures the built-in system, and no check knows which one it has.
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -53,6 +54,8 @@ def replace(name: str, replacement: Any) -> None:
         Refused: `request_malformed`, the system has no such function.
     """
     module_name, _, function_name = name.rpartition(".")
+    if not _is_within_reach(module_name):
+        return  # The program reopens a release, where most of the system is absent.
     module = importlib.import_module(module_name)
     original = getattr(module, function_name, None)
     if original is None:
@@ -65,6 +68,16 @@ def replace(name: str, replacement: Any) -> None:
         for own_name, value in list(vars(held).items()):
             if value is original:
                 setattr(held, own_name, other)
+
+
+def _is_within_reach(module_name: str) -> bool:
+    """Whether the folder that this process runs from has the module.
+
+    Its own folder is asked, because an installed project would answer for others.
+    """
+    package = importlib.import_module(module_name.rpartition(".")[0])
+    find = importlib.machinery.PathFinder.find_spec
+    return find(module_name, package.__path__) is not None
 
 
 def _system_modules() -> list[Any]:

@@ -20,6 +20,8 @@ TRAINING_UPDATE = "text-training-update"
 PREFILL = "text-prefill"
 CACHED_DECODE = "text-cached-decode"
 REGIONS = (TRAINING_UPDATE, PREFILL, CACHED_DECODE)
+# A call whose result takes a known time: the others may be ready when they return.
+SLOW_RESULT = "text-slow-result"
 DISPATCH_SUFFIX = "/dispatch"
 
 _PROJECT = Path(__file__).resolve().parents[1]

@@ -21,6 +21,8 @@ EXPORT = "model.programs.export_endpoints"
 RELOAD = "model.programs.reload_endpoints"
 # The program loads this one by name, to describe the process it ran in.
 LOADED_BY_NAME = "model.runtime"
+# And this one, where another system than the built-in one is asked for.
+REPLACED = "model.replaced"
 
 
 @stage(
@@ -76,25 +78,39 @@ def export_endpoints(
             "exporting_process_id": exported.process_id,
             "trained_parameters_sha256": trained.artifact("parameters.npz").sha256,
         },
-        module_root=lay_out_modules(work.scratch("without-training-code")),
+        module_root=lay_out_modules(
+            work.scratch("without-training-code"),
+            is_other_system=work.is_other_system,
+        ),
     )
 
 
-def lay_out_modules(folder: Path) -> Path:
+def lay_out_modules(folder: Path, *, is_other_system: bool = False) -> Path:
     """Copies the modules that the reloading program imports, and no others.
 
     Args:
         folder: An empty folder.
+        is_other_system: Whether what puts another system in place has to lie there too;
+            what of the system is absent stays absent.
 
     Returns:
         The folder, fit to be the only place from which `model` is imported.
     """
     root = root_of("model")
-    for name, _ in source_closure(RELOAD, LOADED_BY_NAME).modules:
-        source = root.joinpath(*name.split("."))
-        package = source / "__init__.py"
-        file = package if package.is_file() else source.with_suffix(".py")
+    files = [
+        _file_of(root, name)
+        for name, _ in source_closure(RELOAD, LOADED_BY_NAME).modules
+    ]
+    if is_other_system:
+        files += [_file_of(root, REPLACED), *(root / "model" / "faults").glob("*.py")]
+    for file in files:
         copy = folder / file.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
     return folder
+
+
+def _file_of(root: Path, module: str) -> Path:
+    source = root.joinpath(*module.split("."))
+    package = source / "__init__.py"
+    return package if package.is_file() else source.with_suffix(".py")

@@ -56,6 +56,11 @@ class Work:
         self._system = {"system": dict(system)} if system else {}
         self._tables = {record.TABLE: record for record in stage.writes}  # type: ignore[attr-defined]
 
+    @property
+    def is_other_system(self) -> bool:
+        """Whether its programs run another system than the built-in one."""
+        return bool(self._system)
+
     def fetch(self, execution: Execution, *names: str) -> dict[str, str]:
         """Returns the paths of artifacts by name, each hashed before it is handed out.
 

@@ -221,7 +221,12 @@ def _bad_splits() -> tuple[BadCorpus, ...]:
 
 def lengthen(size: int) -> Spoil:
     """Returns what gives the first document another length, in bytes."""
-    return lambda here, entries: _rewrite(here, entries[0], b"y" * size)
+    return fill(b"y" * size)
+
+
+def fill(data: bytes) -> Spoil:
+    """Returns what gives the first document other bytes."""
+    return lambda here, entries: _rewrite(here, entries[0], data)
 
 
 def write_corpus(folder: Path, *spoils: Spoil) -> Path:

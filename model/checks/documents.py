@@ -13,7 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from model.checks import rows
-from model.checks.bad_corpora import BadCorpus, bad_corpora, lengthen, write_corpus
+from model.checks.bad_corpora import (
+    BadCorpus,
+    bad_corpora,
+    fill,
+    lengthen,
+    write_corpus,
+)
 from model.checks.refused import RefusalRows, Wrong, pair_row, refused_rows
 from model.documents import Document
 from model.folders import folder_sha256
@@ -25,6 +31,13 @@ PAIRS_CLAIM, PAIRS = "1.4", "bad_corpus"
 ORDER = ("bad_manifest", "overlapping_splits", "bad_document", "escaping_path")
 # A corpus with two documents in each split has no empty one.
 ALONE = ("split_empty",)
+# What a text mode, a decoder or a cleaner would change.
+READ_TEXTS = {
+    "line_endings": b"\r\n\ra\n",
+    "control": b"\x1a\x00 \t",
+    "mark": b"\xef\xbb\xbf",
+    "combining": "e\u0301".encode(),
+}
 
 Load = Callable[[Path, int], Sequence[Document]]
 
@@ -61,6 +74,26 @@ def measure_refusals(load: Load, folder: Path, context_tokens: int) -> RefusalRo
         for number, two in enumerate(itertools.combinations(together, 2))
     ]
     return RefusalRows(refusals=refused, comparisons=compared, refused_pairs=pairs)
+
+
+def measure_reading(load: Load, folder: Path, context_tokens: int) -> list[rows.Row]:
+    """Returns how many documents are read as other bytes than lie on the disk.
+
+    Args:
+        load: Manifest path and context to documents; the function under qualification.
+        folder: An empty folder for the corpora.
+        context_tokens: Most input tokens of a document, BOS included; at least 3.
+    """
+    counts = []
+    for case, text in READ_TEXTS.items():
+        # A context too short for a text still has room for one line ending.
+        data = text if len(text) < context_tokens else b"\r\n"
+        manifest = write_corpus(folder / "read" / case, fill(data))
+        found = load(manifest, context_tokens)[0].data
+        changed, detail = int(found != data), f"{data!r} is read as {found!r}"
+        measure = "documents_changed_by_reading"
+        counts.append(rows.count("1.1", measure, case, changed, "documents", detail))
+    return counts
 
 
 def _spoilt_twice(

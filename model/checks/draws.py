@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from model.batches import Cursor, take_batch
 from model.checks.differences import largest_value
 from model.checks.rows import Row, count, real
 from model.config import ModelConfig, TrainConfig
@@ -81,6 +82,33 @@ def _first_keys(train: TrainConfig) -> Iterator[tuple[int, ...]]:
     """Data of the keys that seeds alone give; each update has to fold in its number."""
     for seed in (train.order_seed, train.initialization_seed, train.dropout_seed):
         yield tuple(map(int, np.asarray(jax.random.key_data(jax.random.key(seed)))))
+
+
+def measure_uneven_epoch(train: TrainConfig, documents: int) -> Row:
+    """Returns how many documents an epoch with a short last batch has not just once.
+
+    The declared corpus may fill every batch, and then nothing can be left out.
+
+    Args:
+        train: Recipe and seeds.
+        documents: Number of training documents.
+    """
+    # One document is left for the last batch.
+    size, cursor = max(documents - 1, 1), Cursor()
+    seen: list[int] = []
+    while cursor.epoch == 0:
+        rows, cursor = take_batch(
+            cursor,
+            order_seed=train.order_seed,
+            documents=documents,
+            batch_documents=size,
+        )
+        seen.extend(map(int, rows))
+    # A batch of the next epoch in the place of the rest would show one of them twice.
+    unfair = sum(seen.count(document) != 1 for document in range(documents))
+    detail = f"{documents} documents in batches of {size}"
+    measure = "documents_not_once_in_an_uneven_epoch"
+    return count(ORDERS, measure, "", unfair, "documents", detail)
 
 
 def measure_dropout(

@@ -148,6 +148,49 @@ def _digest(arrays: list[np.ndarray]) -> str:
     return tree_sha256({f"{index}": array for index, array in enumerate(arrays)})
 
 
+def check_parameters(release: Release, normal: bytes) -> list[rows.Row]:
+    """Claim 4.2: how many parameters an endpoint computes without.
+
+    An endpoint that carries its own equals the source, which has them too.
+
+    Args:
+        release: Verified release.
+        normal: An ordinary prompt of this corpus.
+    """
+    tokens, length = tokenizer.prompt_tokens(normal, release.context_tokens)
+    prompt = (tokens[None], np.array([length], np.int32))
+    found = []
+    for policy in release.manifest["policies"]:
+        prefill = release.endpoints[f"prefill-{policy}"]
+        decode = release.endpoints[f"decode-{policy}"]
+        following = (tokens[length - 1][None], *prefill(*prompt)[1:])
+        for endpoint, arguments in ((prefill, prompt), (decode, following)):
+            unused = _without_effect(endpoint, arguments)
+            measure, detail = "parameters_without_effect", ",".join(unused)
+            found.append(
+                rows.count(
+                    "4.2", measure, endpoint.name, len(unused), "parameters", detail
+                )
+            )
+    return found
+
+
+def _without_effect(endpoint: Endpoint, arguments: tuple[Any, ...]) -> list[str]:
+    given = endpoint.parameters
+
+    def compute(parameters: Mapping[str, Any]) -> str:
+        outputs = endpoint.compiled(parameters, *arguments)
+        return _digest([as_storable(array) for array in outputs])
+
+    own = compute(given)
+    # The same step everywhere: no tensor is so large that it would round it away.
+    return [
+        name
+        for name, array in given.items()
+        if compute({**given, name: array + jnp.float32(0.5)}) == own
+    ]
+
+
 def check_loss(
     release: Release, policy: str, tokens: Int32[np.ndarray, "N S"]
 ) -> list[rows.Row]:

@@ -75,6 +75,11 @@ class Case:
     stop_reason: str
     prompt: bytes = PROMPT
 
+    @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """BOS and the prompt's tokens, by the rule and not by the tokenizer."""
+        return BOS, *(value + BYTE_OFFSET for value in self.prompt)
+
 
 def crafted_cases() -> tuple[Case, ...]:
     """One case for every rule of claim 4.4."""
@@ -124,11 +129,13 @@ def crafted_cases() -> tuple[Case, ...]:
     )
 
 
-def _shown(ids: Sequence[int], text: str, stop_reason: str) -> str:
-    return f"ids {list(ids)} text {text!a} stop {stop_reason}"
+def _shown(
+    prompt: Sequence[int], ids: Sequence[int], text: str, stop_reason: str
+) -> str:
+    return f"after {list(prompt)} ids {list(ids)} text {text!a} stop {stop_reason}"
 
 
-def check_rules(generate_function: Generate = generate) -> list[rows.Row]:
+def check_rules(generate_function: Generate | None = None) -> list[rows.Row]:
     """Claim 4.4: ids, text and stop reason of every crafted case.
 
     Returns:
@@ -137,7 +144,7 @@ def check_rules(generate_function: Generate = generate) -> list[rows.Row]:
     found = []
     for case in crafted_cases():
         model = CraftedModel(steps=case.steps)
-        result = generate_function(
+        result = (generate_function or generate)(
             model.prefill,
             model.decode,
             case.prompt,
@@ -149,15 +156,20 @@ def check_rules(generate_function: Generate = generate) -> list[rows.Row]:
                 "4.4",
                 "crafted_generation",
                 case.name,
-                _shown(case.ids, case.text, case.stop_reason),
-                _shown(result.token_ids, result.text, result.stop_reason),
+                _shown(case.prompt_ids, case.ids, case.text, case.stop_reason),
+                _shown(
+                    result.prompt_ids,
+                    result.token_ids,
+                    result.text,
+                    result.stop_reason,
+                ),
                 "the rules of generation",
             )
         )
     return found
 
 
-def check_refusals(generate_function: Generate = generate) -> list[rows.Row]:
+def check_refusals(generate_function: Generate | None = None) -> list[rows.Row]:
     """Claim 4.4: logits that are not finite and prompts that do not fit.
 
     Returns:
@@ -166,7 +178,7 @@ def check_refusals(generate_function: Generate = generate) -> list[rows.Row]:
 
     def attempt(steps: tuple[np.ndarray, ...], prompt: bytes) -> Callable[[], object]:
         model = CraftedModel(steps=steps)
-        return lambda: generate_function(
+        return lambda: (generate_function or generate)(
             model.prefill,
             model.decode,
             prompt,
@@ -202,7 +214,7 @@ def check_sampling(
     decode_function: Callable[..., Any],
     prompt: bytes,
     context_tokens: int,
-    make_sampler: Callable[[int], Choose] = sampler,
+    make_sampler: Callable[[int], Choose] | None = None,
 ) -> list[rows.Row]:
     """Claim 4.4: a seed gives the same tokens again; eight seeds give several.
 
@@ -217,7 +229,7 @@ def check_sampling(
             prompt,
             context_tokens=context_tokens,
             maximum_new_tokens=6,
-            choose=make_sampler(seed),
+            choose=(make_sampler or sampler)(seed),
         ).token_ids
 
     first = [draw(seed) for seed in range(8)]
@@ -296,7 +308,7 @@ def check_reversals(
     policy: str,
     documents: Sequence[bytes],
     context_tokens: int,
-    generate_function: Generate = generate,
+    generate_function: Generate | None = None,
 ) -> list[rows.Row]:
     """Claim 4.5: how many documents greedy generation ends exactly from their bar on.
 
@@ -317,7 +329,7 @@ def check_reversals(
         expected = expected_completion(prompt, documents)
         if expected is None:
             return []
-        result = generate_function(
+        result = (generate_function or generate)(
             prefill,
             decode_function,
             prompt.encode(),

@@ -208,6 +208,20 @@ def measure_gradients(
     return rows
 
 
+def measure_padded_document(gradients: Mapping[str, np.ndarray]) -> Row:
+    """Returns how many entries of gradients are not finite beside a document of PAD.
+
+    A query without any key is where weights become 0/0; the loss leaves it out, and its
+    gradient does not.
+
+    Args:
+        gradients: Gradient of the mean loss over documents, of which one is all PAD.
+    """
+    wrong = sum(int((~np.isfinite(x)).sum()) for x in gradients.values())
+    measure = "gradients_not_finite_beside_padding"
+    return count(GRADIENT, measure, "", wrong, "entries")
+
+
 def _largest_entries(sizes: np.ndarray, parts: int) -> list[int]:
     """Returns the flat index of the largest entry in each part of the last axis."""
     index = np.arange(sizes.size).reshape(sizes.shape)

@@ -15,6 +15,7 @@ from typing import Any
 from jax.profiler import ProfileData
 
 from model.checks import rows
+from model.checks.timing import STUB_WAIT_NS
 from model.tracing import DISPATCH_SUFFIX, REGIONS, Region
 
 
@@ -78,6 +79,18 @@ def _events(file: Path) -> Iterable[Any]:
     for plane in ProfileData.from_file(str(file)).planes:
         for line in plane.lines:
             yield from line.events
+
+
+def check_slow_region(traced: Sequence[TracedRegion]) -> rows.Row:
+    """Claim 4.7: a region holds the wait for a result that is not ready at once.
+
+    Args:
+        traced: The occurrences of `SLOW_RESULT` in the trace.
+    """
+    longest = max((each.ready_ns for each in traced), default=0)
+    detail = f"a result that is ready {STUB_WAIT_NS} ns after the call"
+    measure = "region_includes_wait_ns"
+    return rows.count("4.7", measure, "", longest, "nanoseconds", detail)
 
 
 def region_rows(traced: Sequence[TracedRegion]) -> list[rows.Row]:

@@ -18,6 +18,7 @@ from model.checks.draws import (
     measure_dropout,
     measure_dropout_places,
     measure_thinned_logits,
+    measure_uneven_epoch,
 )
 from model.checks.first_loss import RecordedLoss, measure_loss, measure_other_losses
 from model.checks.rows import Row, comparison
@@ -65,6 +66,7 @@ class TrainingChecks:
             return
         documents = len(request.corpus.tokens["train"])
         self.measurements += self.consumed.measure(request.train, documents)
+        self.measurements.append(measure_uneven_epoch(request.train, documents))
         optimizer = request.train.optimizer
         self.measurements.append(
             updates.measure_learning_rates(learning_rates, first_update, optimizer)

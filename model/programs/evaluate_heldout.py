@@ -205,6 +205,10 @@ class HeldoutRows:
             self.model,
             self.settings.perturbation_seed,
         )
+        padded = np.vstack([few, np.full_like(few[:1], PAD)])
+        beside = differentiate(self.parameters, jnp.asarray(padded))[0]
+        found = {name: np.asarray(x) for name, x in beside.items()}
+        rows.append(objective.measure_padded_document(found))
         entry.write_rows(self.out, "measurements", rows)
 
     def attention(self) -> None:

@@ -17,12 +17,19 @@ import numpy as np
 from model import tracing
 from model.checks import rows
 from model.checks import tracing as trace_checks
+from model.checks.timing import SlowResult
 from model.config import ModelConfig, ProfileConfig, TrainConfig, from_dict
 from model.digests import tree_sha256
 from model.programs import entry
 from model.release import PARAMETERS_NAME, Release, load_verified
 from model.tokenizer import prompt_tokens
-from model.tracing import CACHED_DECODE, PREFILL, TRAINING_UPDATE, Region
+from model.tracing import (
+    CACHED_DECODE,
+    PREFILL,
+    SLOW_RESULT,
+    TRAINING_UPDATE,
+    Region,
+)
 from model.training import dropout_key, fresh_state, training_update
 
 TRACE_NAME = "trace.xplane.pb"
@@ -48,13 +55,20 @@ def main(request: dict[str, Any], out: Path) -> None:
     folder = out / "trace"
     tracing.start(folder)
     ran = workload.run(settings.prompt.encode(), settings.regions)
+    with Region(SLOW_RESULT, 1) as region:
+        region.ready(lambda: [SlowResult()])
     file = tracing.stop(folder)
 
     after = _released_digest(request["files"], parameters)
     traced = trace_checks.read_regions(file)
+    slow = trace_checks.read_regions(file, (SLOW_RESULT,))
     shutil.copyfile(file, entry.artifact(out, TRACE_NAME))
     entry.write_rows(out, "trace_regions", trace_checks.region_rows(traced))
-    entry.write_rows(out, "measurements", trace_checks.check_trace(traced, ran))
+    entry.write_rows(
+        out,
+        "measurements",
+        [*trace_checks.check_trace(traced, ran), trace_checks.check_slow_region(slow)],
+    )
     unchanged = rows.comparison(
         "4.7", "released_state", "", before, after, "before the trace"
     )

@@ -61,6 +61,7 @@ def main(request: dict[str, Any], out: Path) -> None:
     compared += generation_checks.check_rules()
     refused = generation_checks.check_refusals()
     measured = process_rows(request["exporting_process_id"])
+    measured += endpoint_checks.check_parameters(release, settings.prompts[0].encode())
     generated = []
     documents = [decode(row) for row in tokens]
     sample = tokens[: settings.heldout_documents or len(tokens)]

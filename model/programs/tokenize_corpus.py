@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from model.checks.documents import measure_longest, measure_messages, measure_refusals
+from model.checks.documents import (
+    measure_longest,
+    measure_messages,
+    measure_reading,
+    measure_refusals,
+)
 from model.checks.preprocessing import measure_changed_preprocessing
 from model.checks.refused import RefusalRows
 from model.checks.rows import Row
@@ -142,8 +147,9 @@ def _refusals(context_tokens: int) -> tuple[RefusalRows, list[Row]]:
         folder = Path(name)
         refused = measure_refusals(load_text_manifest, folder, context_tokens)
         longest = measure_longest(load_text_manifest, folder, context_tokens)
+        read = measure_reading(load_text_manifest, folder, context_tokens)
     told = measure_messages(refused.refusals, context_tokens)
-    return refused, [*told, longest]
+    return refused, [*told, longest, *read]
 
 
 def _document_rows(documents: Documents, tables: Tables) -> list[dict[str, Any]]:

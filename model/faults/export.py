@@ -1,0 +1,64 @@
+"""Faults of the release: what is exported, and what is verified before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from model.faults import Fault
+
+GROUP = "export"
+fault = partial(Fault, group=GROUP, stages=("export_endpoints",))
+
+
+def _parameters_baked(original: Callable[..., Any]) -> Any:
+    def endpoint_function(kind: str, model: Any, policy: Any) -> Any:
+        from model.parameters import initial_parameters
+
+        constants = initial_parameters(model, 11)
+        function = original(kind, model, policy)
+
+        def baked(parameters: Any, *arguments: Any) -> Any:
+            return function(constants, *arguments)
+
+        baked.__name__ = kind
+        return baked
+
+    return endpoint_function
+
+
+def _inputs_narrowed(original: Callable[..., None]) -> Any:
+    return lambda name, inputs, arguments: None
+
+
+def _bytes_not_hashed(original: Callable[..., None]) -> Any:
+    return lambda name, data, expected: None
+
+
+FAULTS = (
+    fault(
+        name="parameters-baked-into-artifact",
+        summary="An endpoint holds parameters of its own and ignores the given ones.",
+        source="jax-ml/jax#6905",
+        claim="4.2",
+        replaces="model.endpoints.endpoint_function",
+        replacement=_parameters_baked,
+    ),
+    fault(
+        name="input-dtype-canonicalised",
+        summary="Tokens of another type are narrowed in silence.",
+        source="jax-ml/jax#11895",
+        claim="4.2",
+        replaces="model.release._require_inputs",
+        replacement=_inputs_narrowed,
+    ),
+    fault(
+        name="artifact-hash-not-verified",
+        summary="A program is read whatever its digest is.",
+        source="NVIDIA/Megatron-LM#4378",
+        claim="4.3",
+        replaces="model.release._require_sha256",
+        replacement=_bytes_not_hashed,
+    ),
+)

@@ -1,0 +1,184 @@
+"""Planted faults: each is complete, none is planted into the air, and checks see them.
+
+Whole stages run on every fault in the drill. Here a few are put before one check each,
+because a check that sees none of them would be no check.
+"""
+
+import functools
+import importlib
+import re
+from collections import Counter
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from model.checks.generation import check_rules
+from model.checks.objective import measure_padded_document
+from model.checks.tokens import measure_round_trip
+from model.faults import Fault, every_fault, find
+from model.presets import preset
+from model.refusal import Refused
+from model.replaced import replace as replace_function
+from model.tokenizer import decode, encode
+from warehouse.contract import read_contract
+
+FAULTS = every_fault()
+GROUPS = {
+    *("tokenizer", "objective", "attention", "dropout", "order", "optimizer"),
+    *("checkpoint", "evaluation", "cache", "w8a8", "export", "generation"),
+    *("timing", "profiler", "benign"),
+}
+# owner/repository#number, or why there is no report
+SOURCE = re.compile(r"[\w.-]+/[\w.-]+(#\d+|/.+)|(none|thought) .+")
+
+
+@functools.cache
+def measured_by() -> dict[str, set[str]]:
+    """Stages that measure each claim, by the contract."""
+    found: dict[str, set[str]] = {}
+    for claim in read_contract():
+        found[claim.id] = {requirement.stage for requirement in claim.requirements}
+    return found
+
+
+def test_there_are_at_least_fifty_faults_and_five_benign_variants():
+    benign = [fault for fault in FAULTS if fault.is_benign]
+
+    assert len(FAULTS) - len(benign) >= 50
+    assert len(benign) >= 5
+    assert {fault.group for fault in FAULTS} == GROUPS
+
+
+def test_no_two_faults_have_one_name():
+    twice = [name for name, n in Counter(f.name for f in FAULTS).items() if n > 1]
+
+    assert not twice
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_complete(fault: Fault):
+    stages = measured_by()
+
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fault.name)
+    assert fault.summary.endswith(".")
+    assert SOURCE.fullmatch(fault.source), fault.source
+    assert stages[fault.claim] & set(fault.stages), "no stage of it measures its claim"
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_replaces_a_function_that_there_is(fault: Fault):
+    module, _, name = fault.replaces.rpartition(".")
+    original = getattr(importlib.import_module(module), name)
+
+    assert callable(original)
+    assert callable(fault.replacement(original))
+
+
+def test_a_module_holds_the_faults_of_its_group():
+    for fault in FAULTS:
+        module = importlib.import_module(f"model.faults.{fault.group}")
+        assert fault in module.FAULTS
+
+
+def test_an_unknown_fault_is_refused_with_the_known_ones():
+    with pytest.raises(Refused, match="causal-mask-leaks-one"):
+        find("causal-mask-leaks-two")
+
+
+def test_a_module_out_of_reach_is_passed_over(monkeypatch):
+    """A reopened release runs where most of the system is absent."""
+    replace_function("model.absent.function", lambda original: original)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "byte-offset-two",
+        "invalid-bytes-replaced-in-encode",
+        "unicode-normalised-before-encode",
+    ],
+)
+def test_hostile_texts_see_a_faulty_tokenizer(name):
+    wrong = measure_round_trip(find(name).replacement(encode), decode)
+
+    seen = [row for row in wrong if _is_unmet(row)]
+    assert seen
+    assert not [row for row in measure_round_trip(encode, decode) if _is_unmet(row)]
+
+
+def _is_unmet(row) -> bool:
+    wanted = 256 if row["measure"] == "byte_tokens" else 0
+    return row["value_count"] != wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bos-missing-at-serving",
+        "context-overrun-generates",
+        "eos-does-not-stop",
+        "greedy-may-emit-pad-or-bos",
+        "tie-breaking-unspecified",
+        "token-by-token-decode",
+    ],
+)
+def test_crafted_logits_see_a_faulty_generation(name, monkeypatch):
+    fault = find(name)
+    function = fault.replaces.rpartition(".")[2]
+    for module in ("model.generation", "model.checks.generation"):
+        held = importlib.import_module(module)
+        if hasattr(held, function):
+            faulty = fault.replacement(getattr(held, function))
+            monkeypatch.setattr(held, function, faulty)
+
+    assert [row for row in check_rules() if row["expected"] != row["measured"]]
+
+
+def test_crafted_logits_see_no_fault_in_the_system():
+    assert not [row for row in check_rules() if row["expected"] != row["measured"]]
+
+
+def test_a_gradient_that_is_not_finite_is_counted():
+    rows = measure_padded_document(
+        {"a": np.array([1.0, np.nan]), "b": np.array([np.inf])}
+    )
+
+    assert rows["value_count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "is_seen"),
+    [("additive-mask-too-small", True), ("mask-fill-of-minus-ten-thousand", False)],
+)
+def test_a_fill_hides_a_key_or_does_not(name, is_seen):
+    """Why -1e4 is benign and -10 is not: what a hidden key weighs."""
+    attend = find(name).replacement(None)
+    few = jnp.ones((1, 2, 1, 4))
+    mask = jnp.array([[[[True, False], [True, True]]]])
+
+    _, weights = attend(few, few, few, mask)
+
+    assert (float(weights[0, 0, 0, 1]) != 0.0) == is_seen
+
+
+def test_a_rest_that_is_dropped_is_missed(monkeypatch):
+    """The declared corpus fills every batch, so an uneven epoch is walked beside it."""
+    from model.checks import draws
+
+    train = preset("fixture").train
+    assert draws.measure_uneven_epoch(train, 7)["value_count"] == 0
+
+    fault = find("incomplete-last-batch-dropped-in-training")
+    monkeypatch.setattr(draws, "take_batch", fault.replacement(draws.take_batch))
+    assert draws.measure_uneven_epoch(train, 7)["value_count"] > 0
+
+
+def test_no_fault_imports_the_system_at_once():
+    """They lie beside a reopened release, which must not reach the training code."""
+    allowed = {"model.faults", "model.refusal", "model.tokenizer"}
+    for path in Path(importlib.import_module("model.faults").__path__[0]).glob("*.py"):
+        text = path.read_text("utf-8")
+        imported = set(re.findall(r"^from (model[\w.]*) import", text, re.M))
+        assert {name for name in imported if "faults" not in name} <= allowed, path

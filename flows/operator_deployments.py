@@ -68,8 +68,8 @@ def declared_deployments(path: Path) -> list[dict[str, Any]]:
     return [{**e, "flow": e["entrypoint"].rpartition(":")[2]} for e in entries]
 
 
-def ensure_pool(client: Any, address: str) -> bool:
-    """Makes the work pool if it is missing; returns whether it was.
+def ensure_pool(client: Any, address: str, name: str = POOL) -> bool:
+    """Makes a work pool if it is missing; returns whether it was.
 
     Raises:
         DeploymentsUnusable: There is one of that name and another type.
@@ -78,10 +78,10 @@ def ensure_pool(client: Any, address: str) -> bool:
     from prefect.exceptions import ObjectNotFound
 
     try:
-        pool = client.read_work_pool(POOL)
+        pool = client.read_work_pool(name)
     except ObjectNotFound:
         described = WorkPoolCreate(
-            name=POOL,
+            name=name,
             type="process",
             description="Flows of text-harness, each as a process of a worker.",
         )
@@ -89,7 +89,7 @@ def ensure_pool(client: Any, address: str) -> bool:
         return True
     if pool.type != "process":
         raise DeploymentsUnusable(
-            f"The work pool {POOL!r} on {address} is of type {pool.type!r} and not "
+            f"The work pool {name!r} on {address} is of type {pool.type!r} and not "
             "'process'; rename or delete it there."
         )
     return False

@@ -50,6 +50,7 @@ from flows.operator_wanted import (
     refuse_difference,
 )
 from flows.server_check import check_server
+from tasks import hosts
 
 DEFAULT_PORT = 4200
 DEFAULT_LIMIT = 1
@@ -164,8 +165,9 @@ def _ensure_registered(
 
     with get_client(sync_client=True) as client:
         changed = []
-        if ensure_pool(client, running.api_url):
-            changed.append(f"Work pool {operator_worker.POOL!r} made.")
+        for pool in (operator_worker.POOL, hosts.POOL):
+            if ensure_pool(client, running.api_url, pool):
+                changed.append(f"Work pool {pool!r} made.")
         note("Bringing the deployments up to date.")
         lines = ensure_deployments(
             client, running.api_url, wanted.deployments, environment

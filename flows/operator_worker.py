@@ -19,6 +19,7 @@ from flows.operator_state import MARK, state_folder
 from tasks.errors import StageError
 
 POOL = "text-harness"
+"""Work pool of the worker that `harness up` starts."""
 SECONDS_TO_START = 90.0
 SECONDS_TO_INTERRUPT = 10.0
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"

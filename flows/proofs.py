@@ -13,6 +13,7 @@ from tasks.certify_crash import certify_crash
 from tasks.certify_recovery import certify_recovery
 from tasks.drill_recovery import drill_recovery
 from tasks.qualify_target import qualify_target
+from tasks.rehearse_remote import rehearse_remote
 from tasks.rehearse_target import rehearse_target
 from tasks.stage import StageTask
 
@@ -46,6 +47,7 @@ PROOFS: Mapping[str, tuple[Proof, ...]] = {
 
 
 def proof_stages() -> tuple[StageTask, ...]:
-    """Returns the stages of all proofs, rehearsal and target's result, each once."""
+    """Returns the stages of all proofs, rehearsals and target's result, each once."""
     proofs = [proof.stage for group in PROOFS.values() for proof in group]
-    return tuple(dict.fromkeys([*proofs, rehearse_target, qualify_target]))
+    others = (rehearse_target, rehearse_remote, qualify_target)
+    return tuple(dict.fromkeys([*proofs, *others]))

@@ -2,7 +2,7 @@
 
 Only the stages that lead to a release, then the question whether the target is really
 there. Nothing is measured on it yet, so the run ends Not demonstrated, which is no
-failure.
+failure. With queues of hosts, a gang trains there instead; on CPUs that is a rehearsal.
 """
 
 from typing import Any
@@ -19,6 +19,7 @@ from flows.qualify import STAGES
 from flows.run_record import Subject, recorded_run
 from flows.runtime_fingerprint import runtime_fingerprint
 from flows.target_finding import target_finding
+from flows.target_hosts import rehearse_on_hosts
 from model.config import RunConfig
 from model.presets import override, preset
 from tasks.accelerators import known_accelerator
@@ -26,6 +27,7 @@ from tasks.corpus_files import CorpusFiles, corpus_files
 from tasks.export_endpoints import export_endpoints
 from tasks.qualify_tpu import qualify_tpu
 from tasks.quantize_cache import quantize_cache
+from tasks.storage import storage_url
 from tasks.tokenize_corpus import tokenize_corpus
 from tasks.train_model import train_model
 
@@ -44,7 +46,9 @@ def target(
     manifest: str | None = None,
     is_fresh: bool = False,
     settings: Settings | None = None,
-) -> State[Any]:
+    queues: str | None = None,
+    storage: str | None = None,
+) -> State[Any] | str:
     """Makes a release and asks whether its target is there; the state says so.
 
     Args:
@@ -53,11 +57,19 @@ def target(
         is_fresh: Whether every stage is computed again.
         settings: Settings that differ from the preset's; an empty field changes none.
             The target is `target.platform` and `target.accelerator`.
+        queues: Queues of hosts in the work pool text-harness-hosts, with commas; a
+            gang of CPU controllers then rehearses there, one controller a queue.
+        storage: URL that these hosts and this worker share; empty for the one in
+            HARNESS_STORAGE_URL of this worker.
     """
     config = override(preset(preset_name), overrides_of(settings))
     known_accelerator(config.target.accelerator, config.target.platform)
     corpus = corpus_files(manifest)
     runtime = runtime_fingerprint()
+    if queues:
+        names = [name.strip() for name in queues.split(",")]
+        url = storage_url(storage)
+        return rehearse_on_hosts(config, corpus, runtime, names, url, is_fresh=is_fresh)
     subject = Subject(
         flow="target",
         config=config,

@@ -15,6 +15,7 @@
 | drill_recovery | tokens, training | faults planted into a restore, and found | 2 |
 | qualify_tpu | tokens, training, endpoints | what the target has to show | 5 |
 | rehearse_target | tokens | a target rehearsed by CPU controllers | 5 |
+| rehearse_remote | tokens | the same on workers of several hosts | 5 |
 
 A stage's own module is `tasks/<stage>.py`. The rest is the same for all of them:
 `stage` makes a task of a body, `work` is what a body works with, `identity` and

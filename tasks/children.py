@@ -88,6 +88,12 @@ def stop_all() -> None:
             kill(process)
 
 
+def are_stopping() -> bool:
+    """Returns whether the run is being interrupted, for whoever waits for others."""
+    with _lock:
+        return _stopping
+
+
 def allow() -> None:
     """Lets programs start (again): a new run begins."""
     global _stopping

@@ -144,6 +144,9 @@ def run_gang(
     calls: Sequence[ProgramCall],
     patience: Patience,
     disturbance: Disturbance | None = None,
+    *,
+    first: int = 0,
+    ending: Callable[[], str] = str,
 ) -> GangRun:
     """Runs all controllers to their common end.
 
@@ -151,11 +154,13 @@ def run_gang(
         calls: One a controller; each `folder` exists and is empty.
         patience: How long it waits.
         disturbance: What is done to one of them; None for nothing.
+        first: Number of the first controller, where others run on other hosts.
+        ending: Says why all shall end now; empty as long as they shall not.
 
     Raises:
         ProgramsStopped: The run is being interrupted.
     """
-    return _Gang(calls, patience, disturbance).run()
+    return _Gang(calls, patience, disturbance, first, ending).run()
 
 
 class _Gang:
@@ -166,8 +171,12 @@ class _Gang:
         calls: Sequence[ProgramCall],
         patience: Patience,
         disturbance: Disturbance | None,
+        first: int,
+        ending: Callable[[], str],
     ) -> None:
         self.controllers = [_Controller(call=call) for call in calls]
+        self.first = first
+        self.ending = ending
         self.patience = patience
         self.disturbance = disturbance
         self.disturbed_at_ns: int | None = None
@@ -233,14 +242,14 @@ class _Gang:
         controller.is_training |= kind == "update"
         wanted = self.disturbance
         if wanted is not None and self.disturbed_at_ns is None:
-            place = (kind, event.get("update"), number)
+            place = (kind, event.get("update"), self.first + number)
             if place == (wanted.event, wanted.update, wanted.teller):
                 self._disturb(wanted)
         if controller.call.on_event is not None:
             controller.call.on_event(event)
 
     def _disturb(self, wanted: Disturbance) -> None:
-        victim = self.controllers[wanted.victim].process
+        victim = self.controllers[wanted.victim - self.first].process
         self.disturbed_at_ns = time.monotonic_ns()
         if victim is not None and victim.returncode is None:
             os.kill(victim.pid, wanted.number)
@@ -252,12 +261,16 @@ class _Gang:
                 # A dead controller takes others along; it is found among the first.
                 time.sleep(self.patience.follow_seconds)
                 break
-            silent = self._silent()
-            if silent:
-                self.first_failure = silent
+            ended = self._told_to_end() or self._silent()
+            if ended:
+                self.first_failure = ended
                 return
             time.sleep(LOOK_SECONDS)
         self.first_failure = self._failure()
+
+    def _told_to_end(self) -> tuple[int, str] | None:
+        why = self.ending()
+        return (self.first, f"controller {self.first}: {why}") if why else None
 
     def _silent(self) -> tuple[int, str] | None:
         """Returns the controller that has been silent too long for longest."""
@@ -270,14 +283,16 @@ class _Gang:
                 late.append((each.told_ns, number, allowed))
         if not late:
             return None
-        _, number, allowed = min(late)
+        _, place, allowed = min(late)
+        number = self.first + place
         return number, f"controller {number} was silent for {allowed:g} s"
 
     def _failure(self) -> tuple[int, str] | None:
         """Returns the failed controller, one that no other took along if there is."""
         failed = [(i, c) for i, c in enumerate(self.controllers) if c.error is not None]
         own = [(i, c) for i, c in failed if _return_code(c) not in FOLLOWS]
-        for number, controller in own or failed:
+        for place, controller in own or failed:
+            number = self.first + place
             return number, f"controller {number}: {_how(controller)}"
         return None
 

@@ -8,6 +8,7 @@ and shows up in the numerics fingerprint.
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from tasks.errors import FolderUnusable
 
 DEFAULT_PLATFORM = "cpu"
 DEFAULT_THREADS = "2"
+VIRTUAL_DEVICES = re.compile(r"--xla_force_host_platform_device_count=\d+")
 
 
 def program_environment(
@@ -57,13 +59,24 @@ def program_environment(
     return environment
 
 
+def controller_environment(platform: str) -> dict[str, str]:
+    """Returns the variables of a controller: its platform, and no made-up devices.
+
+    Args:
+        platform: What `JAX_PLATFORMS` says.
+    """
+    flags = VIRTUAL_DEVICES.sub("", os.environ.get("XLA_FLAGS", ""))
+    return {"JAX_PLATFORMS": platform, "XLA_FLAGS": " ".join(flags.split())}
+
+
 def root_of(module: str) -> Path:
     """Returns the folder that holds a module's top-level package, importing nothing."""
     package = module.partition(".")[0]
     spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
+    if spec is None or not spec.has_location or spec.origin is None:
         raise ModuleNotFoundError(f"The package {package!r} cannot be found.")
-    return Path(next(iter(spec.submodule_search_locations))).resolve().parent
+    file = Path(spec.origin).resolve()
+    return file.parents[1] if spec.submodule_search_locations else file.parent
 
 
 def private_cache(name: str) -> Path:

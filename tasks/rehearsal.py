@@ -6,8 +6,6 @@ and goes on. Both are held against the same training in one process. The whole r
 """
 
 import json
-import os
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +15,9 @@ from typing import Any
 from model.config import ModelConfig, TrainConfig, to_dict
 from model.folders import source_sha256
 from tasks.controller_answers import answer_rows
-from tasks.gang import Disturbance, GangRun, Patience, run_gang, seats
-from tasks.program_environment import root_of
+from tasks.gang import Disturbance, GangRun, Patience, seats
+from tasks.hosts import Hosts, ThisMachine
+from tasks.program_environment import controller_environment, root_of
 from tasks.work import Work
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.controllers import (
@@ -33,11 +32,9 @@ CONTROLLER = "model.programs.train_controller"
 COMPARE = "model.programs.compare_controllers"
 PROGRAMS = (CONTROLLER, COMPARE)
 RECORDS = (ControllerAnswer, ControllerUpdate, ControllerTraining, ControllerArray)
-PLATFORM = "cpu"
 RESTART = "5.12"
 LAST_UPDATE = 8
 LEAST_UPDATES = 3
-VIRTUAL_DEVICES = re.compile(r"--xla_force_host_platform_device_count=\d+")
 DEADLINE_SECONDS = 600.0
 NOTHING = "nothing"
 
@@ -82,9 +79,13 @@ class Rehearsal:
         model: ModelConfig,
         train: TrainConfig,
         plan: Plan,
+        hosts: Hosts | None = None,
     ) -> None:
         """Fetches the tokens and digests the code that controllers have to run."""
         files = work.fetch(tokens, "tokens.npz", "corpus.json")
+        here = ThisMachine(work.scratch("checkpoints") / "interrupted")
+        self.here: Hosts = here
+        self.hosts = hosts or here
         self.work = work
         self.plan = plan
         self.asked = {
@@ -96,14 +97,18 @@ class Rehearsal:
             "evaluate": False,
         }
         self.code_sha256 = source_sha256(root_of("model") / "model")
-        self.checkpoints = work.scratch("checkpoints") / "interrupted"
+        self.checkpoints = self.hosts.checkpoints
         self.alone: Path | None = None
         self.gangs: list[dict[str, Any]] = []
 
     def train_alone(self) -> None:
         """Trains in one process, by the production update and by the split one."""
         gang = self.run(
-            "alone", 1, [training("whole"), training("split")], is_answered=False
+            "alone",
+            1,
+            [training("whole"), training("split")],
+            is_answered=False,
+            hosts=self.here,
         )
         self.alone = gang.runs[0].out
 
@@ -117,7 +122,7 @@ class Rehearsal:
         interrupted = training(
             "split",
             "interrupted",
-            checkpoints=str(self.checkpoints),
+            checkpoints=self.checkpoints,
             checkpoint_every_updates=self.plan.cadence,
             pause_before_commit_of=self.plan.uncommitted,
         )
@@ -141,7 +146,7 @@ class Rehearsal:
         self,
         case: str,
         count: int,
-        folder: Path,
+        folder: Path | str,
         restored: int | None = None,
         *,
         gang_name: str = "",
@@ -153,7 +158,7 @@ class Rehearsal:
         Args:
             case: Name of the restart in the evidence.
             count: Controllers.
-            folder: Folder of the checkpoints.
+            folder: Path or URL of the folder of the checkpoints.
             restored: Update that has to be restored; None is the plan's.
             gang_name: Name of the gang; empty is the case.
             disturbance: What is done to a controller.
@@ -183,6 +188,7 @@ class Rehearsal:
         absent: int | None = None,
         seat: Mapping[str, Any] | None = None,
         is_answered: bool = True,
+        hosts: Hosts | None = None,
     ) -> GangRun:
         """Runs one gang and records what its controllers answered.
 
@@ -195,8 +201,10 @@ class Rehearsal:
             absent: A controller that is never started.
             seat: What every seat has besides.
             is_answered: Whether the answers are evidence of the rehearsal.
+            hosts: Where it runs; None for where the rehearsal is about.
         """
-        places = seats(count, PLATFORM, self.code_sha256)
+        where = hosts or self.hosts
+        places = seats(count, where.platform, self.code_sha256)
         asked = {
             **self.asked,
             "gang": name,
@@ -207,9 +215,9 @@ class Rehearsal:
         gang = self.work.run_together(
             CONTROLLER,
             [asked | place | dict(seat or {}) for place in present],
-            lambda calls: run_gang(calls, patience or Patience(), disturbance),
+            lambda calls: where.run(calls, patience or Patience(), disturbance),
             label=name,
-            environment=environment(),
+            environment=controller_environment(where.platform),
             deadline_seconds=DEADLINE_SECONDS,
         )
         if is_answered:
@@ -258,11 +266,7 @@ class Rehearsal:
 
     def record_uncommitted(self, case: str) -> None:
         """Records how many checkpoints lie there that nobody committed."""
-        left = [
-            folder
-            for folder in self.checkpoints.glob("update-*")
-            if not (folder / "COMMITTED").exists()
-        ]
+        left = [name for name, is_there in self.hosts.written().items() if not is_there]
         self.work.record(
             Measurement(
                 claim=RESTART,
@@ -270,7 +274,7 @@ class Rehearsal:
                 case_name=case,
                 value_count=len(left),
                 unit="checkpoints",
-                detail=", ".join(sorted(folder.name for folder in left)),
+                detail=", ".join(sorted(left)),
             )
         )
 
@@ -332,12 +336,6 @@ def training(program: str, label: str = "", **options: Any) -> Training:
     name = label or program
     suffix = f"-{name.replace(' ', '-')}"
     return {"label": name, "program": program, "suffix": suffix, **options}
-
-
-def environment() -> dict[str, str]:
-    """Returns the variables of a controller: a CPU, and one device each."""
-    flags = VIRTUAL_DEVICES.sub("", os.environ.get("XLA_FLAGS", ""))
-    return {"JAX_PLATFORMS": PLATFORM, "XLA_FLAGS": " ".join(flags.split())}
 
 
 def rehearsal_for(

@@ -13,6 +13,7 @@ from pathlib import Path
 from model.config import ModelConfig, TrainConfig
 from model.limits import require
 from tasks.gang import Disturbance, GangRun, Patience, run_until_done
+from tasks.gang_endings import FAILED, LEFT, compared, ending_rows
 from tasks.rehearsal import (
     PROGRAMS,
     RECORDS,
@@ -26,8 +27,6 @@ from tasks.work import Work
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.store import Execution
 
-CLAIM = "5.13"
-FAILED, LEFT = "failed as a whole", "left as a whole"
 # Short enough for a proof; a target waits as long as its slowest update takes.
 IMPATIENT = Patience(step_seconds=20.0)
 INITIALIZATION_SECONDS = 10
@@ -62,7 +61,7 @@ def rehearse_target(
     rehearsal = Rehearsal(work, tokens, model, train, plan)
     rehearsal.train_alone()
     killed = rehearsal.train_and_lose_one(controllers)
-    _record_end(work, "killed", killed, FAILED)
+    work.record(*ending_rows("killed", killed, FAILED))
     _restart_all_ways(work, rehearsal, controllers)
     _fail_all_ways(work, rehearsal, controllers)
     rehearsal.compare()
@@ -70,7 +69,7 @@ def rehearse_target(
 
 def _restart_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
     """Goes on with as many, with fewer that get a notice, and then with more."""
-    copied = rehearsal.checkpoints.with_name("smaller")
+    copied = Path(rehearsal.checkpoints).with_name("smaller")
     shutil.copytree(rehearsal.checkpoints, copied)
     rehearsal.record_uncommitted("same")
     rehearsal.restart("same", controllers, rehearsal.checkpoints)
@@ -86,7 +85,7 @@ def _restart_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> Non
         seconds_between_updates=SECONDS_BETWEEN_UPDATES,
         checkpoint_every_updates=rehearsal.plan.last,
     )
-    _record_end(work, "terminated", leaving, LEFT)
+    work.record(*ending_rows("terminated", leaving, LEFT))
     saved = _saved_update(leaving, rehearsal.plan)
     rehearsal.record_writers("preempted", leaving)
     rehearsal.restart("preempted", fewer, _copied(copied, "preempted"), saved)
@@ -115,7 +114,7 @@ def _fail_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
         patience=IMPATIENT,
         disturbance=_at_update(2, last, signal.SIGSTOP),
     )
-    _record_end(work, "stopped", stopped, FAILED)
+    work.record(*ending_rows("stopped", stopped, FAILED))
     hung = rehearsal.run(
         "hung",
         controllers,
@@ -124,7 +123,7 @@ def _fail_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
         # Nothing is sent to it; the moment is what counts.
         disturbance=replace(_at_update(2, last, 0), event="hanging"),
     )
-    _record_end(work, "hung", hung, FAILED)
+    work.record(*ending_rows("hung", hung, FAILED))
     absent = rehearsal.run(
         "absent",
         controllers,
@@ -133,7 +132,7 @@ def _fail_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
         seat={"initialization_seconds": INITIALIZATION_SECONDS},
         is_answered=False,
     )
-    _record_end(work, "absent", absent, FAILED)
+    work.record(*ending_rows("absent", absent, FAILED))
 
 
 def _kill_the_coordinator(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
@@ -155,14 +154,14 @@ def _kill_the_coordinator(work: Work, rehearsal: Rehearsal, controllers: int) ->
         return rehearsal.run(name, controllers, [supervised], disturbance=disturbance)
 
     gangs = run_until_done(start, restarts=1)
-    _record_end(work, "coordinator_killed", gangs[0], FAILED)
+    work.record(*ending_rows("coordinator_killed", gangs[0], FAILED))
     expected = rehearsal.last_state()
     for number in range(controllers):
         measured = rehearsal.state_after(
             gangs[-1], number, supervised["label"], rehearsal.plan.last
         )
         work.record(
-            _compared(
+            compared(
                 "rehearsed_continuation",
                 f"coordinator_killed/controller-{number}",
                 expected,
@@ -180,57 +179,4 @@ def _at_update(update: int, controller: int, number: int) -> Disturbance:
         teller=controller,
         victim=controller,
         number=number,
-    )
-
-
-def _record_end(work: Work, case: str, gang: GangRun, expected: str) -> None:
-    """Records how a gang ended after a failure or a notice, and how soon."""
-    since = gang.disturbed_at_ns or gang.started_at_ns
-    work.record(
-        _compared(
-            "rehearsed_end",
-            case,
-            expected,
-            _ending(gang),
-            "what was done to the gang",
-        ),
-        Measurement(
-            claim=CLAIM,
-            measure="rehearsed_end_seconds",
-            case_name=case,
-            value_real=(gang.ended_at_ns - since) / 1e9,
-            unit="s",
-            detail=gang.cause,
-        ),
-        Measurement(
-            claim=CLAIM,
-            measure="rehearsed_processes_left",
-            case_name=case,
-            value_count=gang.processes_left,
-            unit="processes",
-        ),
-    )
-
-
-def _ending(gang: GangRun) -> str:
-    codes = [run.return_code for run in gang.runs]
-    if gang.is_complete:
-        left = {event["process"] for event in gang.events("preempted")}
-        return LEFT if len(left) == len(codes) else "completed"
-    return FAILED if all(code != 0 for code in codes) else f"ended with {codes}"
-
-
-def _compared(
-    measure: str, case: str, expected: str, measured: str, source: str
-) -> Comparison:
-    return Comparison(
-        claim=CLAIM,
-        measure=measure,
-        case_name=case,
-        expected=expected,
-        measured=measured,
-        expected_from=source,
-        first_difference=""
-        if expected == measured
-        else f"expected {expected}, found {measured}",
     )

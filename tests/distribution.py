@@ -22,6 +22,7 @@ GROUPS = {
         "tasks/test_drill_recovery.py",
         "tasks/test_killed_training.py",
     ),
+    "hosts": ("deploy/test_hosts.py",),
     "training stages": ("tasks/test_training_stages.py",),
     "operated": ("flows/test_operate.py",),
     "qualified": (

@@ -21,12 +21,15 @@ from prefect.client.schemas.schedules import CronSchedule
 from flows.operator_deployments import declared_deployments
 from flows.operator_settings import read_settings
 from flows.parameters import checked
+from tasks import hosts
 
 SECRETS = {
     "PREFECT_SERVER_API_AUTH_STRING": "user:word",
     "PREFECT_SERVER_DATABASE_CONNECTION_URL": "postgresql+asyncpg://u:p@localhost/x",
 }
 FOR_OTHERS = {"DO_NOT_TRACK"}
+HOST = ("controller", "host")
+"""What a host runs of a gang: no run of ours, and as many at a time as hosts."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +38,23 @@ def deploy(project):
 
 
 @pytest.fixture(scope="module")
-def entries(deploy):
+def declared(deploy):
     return declared_deployments(deploy / "prefect.yaml")
+
+
+@pytest.fixture(scope="module")
+def entries(declared):
+    return [each for each in declared if (each["flow"], each["name"]) != HOST]
+
+
+def test_a_controller_goes_to_the_pool_of_hosts_and_waits_for_no_other(declared):
+    (host,) = [each for each in declared if (each["flow"], each["name"]) == HOST]
+    module, _, name = host["entrypoint"].partition(":")
+    assert getattr(importlib.import_module(module), name).name == host["flow"]
+    assert host["work_pool"]["name"] == hosts.POOL
+    assert host["work_pool"]["job_variables"]["env"]
+    assert "concurrency_limit" not in host and "schedules" not in host
+    assert "/".join(HOST) == hosts.DEPLOYMENT
 
 
 def test_every_deployment_starts_a_flow_with_parameters_that_it_takes(entries):

@@ -50,6 +50,10 @@ steps as (
                 then
                     'needs the target: `harness target plan` prints the commands ('
                     || row_text || ')'
+            when status = 'absent' and stage = 'rehearse_remote'
+                then
+                    'prefect deployment run target/rehearsal --watch (' || detail
+                    || '; its hosts need a worker each)'
             when status = 'absent' and is_run_needed and not is_bare_command
                 then 'run the same command again (' || detail || ')'
             when status = 'absent' and is_run_needed

@@ -1,4 +1,4 @@
--- grain: rung, platform
+-- grain: rung, name, platform
 -- reads: claim_rows, selected_executions, stg_target_answers
 -- review: what of a target is shown, from its programs to all of its controllers; no
 -- review: rung stands for a higher one, and task 5 needs the last that applies
@@ -39,7 +39,11 @@ rungs (rung, name, shows, first_claim, last_claim, command) as (
     ),
     (
         3, 'rehearsed', 'the same protocol over CPU controllers; no target',
-        9, 99, 'harness target rehearse --controllers 2'
+        9, 13, 'harness target rehearse --controllers 2'
+    ),
+    (
+        3, 'rehearsed on hosts', 'by workers that share a server and one storage URL',
+        14, 14, 'prefect deployment run target/rehearsal --watch'
     ),
     (
         4, 'executed', 'executed on a target by one controller',
@@ -64,6 +68,7 @@ belonging as (
         claim_rows.case_name,
         claim_rows.status,
         rungs.rung,
+        rungs.name,
         platforms.platform
     from claim_rows
     cross join rungs
@@ -92,6 +97,7 @@ belonging as (
 counted as (
     select
         belonging.rung,
+        belonging.name,
         belonging.platform,
         string_agg(
             distinct belonging.claim, ', ' order by belonging.claim
@@ -118,7 +124,7 @@ counted as (
     from belonging
     left join measured_on
         on belonging.platform = measured_on.platform
-    group by belonging.rung, belonging.platform
+    group by belonging.rung, belonging.name, belonging.platform
 ),
 
 described as (
@@ -162,8 +168,9 @@ described as (
     left join counted
         on
             rungs.rung = counted.rung
+            and rungs.name = counted.name
             and platforms.platform = counted.platform
 )
 
 select * from described
-order by rung, platform desc
+order by rung, name, platform desc

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from flows.commands_certify import certify
+from flows.commands_check import check, starter
 from flows.commands_compare import accept, compare
 from flows.commands_drill import drill
 from flows.commands_look import report, runs, sql, why
@@ -54,7 +55,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 COMMANDS = (
-    *(run, certify, drill, settings, review, sql, runs, why, report),
+    *(run, check, starter, certify, drill, settings, review, sql, runs, why, report),
     *(accept, compare, export, generate),
     *(up, down, target),
 )

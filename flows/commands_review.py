@@ -140,8 +140,8 @@ def _print_rows(rows: list[Row]) -> None:
             {
                 "status": row["status"],
                 "what": f"{row['measure']} {row['case_name']}",
-                "measured": _measured(row),
-                "required": _required(row),
+                "measured": measured(row),
+                "required": required(row),
             }
             for row in rows
             if row["claim"] == claim
@@ -157,7 +157,7 @@ def _print_rows(rows: list[Row]) -> None:
     print_lines(["", *(f"from {shortened(origin)}" for origin in origins)])
 
 
-def _measured(row: Row) -> str:
+def measured(row: Row) -> str:
     """Returns a value with its unit; the six digits of a real, all of a count."""
     if row["value_real"] is not None:
         return f"{row['value_real']:.6g} {row['unit']}"
@@ -168,7 +168,8 @@ def _measured(row: Row) -> str:
     return f"{text[: LONGEST_VALUE - 1]}…" if is_long else text
 
 
-def _required(row: Row) -> str:
+def required(row: Row) -> str:
+    """Returns what a row must be, such as "≤ 0.001"."""
     if row["relation"] in SIGNS:
         return f"{SIGNS[row['relation']]} {row['limit_text']}"
     return str(row["relation"])

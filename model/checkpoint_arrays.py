@@ -57,15 +57,7 @@ def read_arrays(
     """
     content = _verified_file(path, manifest["arrays_file"])
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            found = set(archive.files)
-            wrong = [*_wrong_names(found, set(declared))]
-            arrays = {}
-            for name in sorted(found & set(declared)):
-                try:
-                    arrays[name] = _array(archive, name)
-                except Refused as refused:
-                    wrong.append(refused)
+        found, arrays, unread = unpack_arrays(content, set(declared))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise Refused(
             ReasonCode.CHECKPOINT_DAMAGED,
@@ -73,11 +65,33 @@ def read_arrays(
             " checkpoint.",
             [path.name],
         ) from error
+    wrong = [*_wrong_names(found, set(declared)), *unread]
     for name, array in arrays.items():
         wrong += _wrong_array(name, array, declared[name], manifest["arrays"])
     if wrong:
         raise joined(wrong)
     return arrays
+
+
+def unpack_arrays(
+    content: bytes, wanted: set[str]
+) -> tuple[set[str], dict[str, np.ndarray], list[Refused]]:
+    """Returns what an NPZ file holds: all names, the wanted arrays, and refused ones.
+
+    Args:
+        content: The file.
+        wanted: Names of the arrays to read; of others only the name is looked at.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    refusals: list[Refused] = []
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        found = set(archive.files)
+        for name in sorted(found & wanted):
+            try:
+                arrays[name] = _array(archive, name)
+            except Refused as refused:
+                refusals.append(refused)
+    return found, arrays, refusals
 
 
 def _verified_file(path: Path, recorded: Mapping[str, Any]) -> bytes:

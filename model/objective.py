@@ -38,7 +38,7 @@ def token_losses(
 
     Reference: model/reference/objective.py
     """
-    _refuse(_wrong_form(targets, logits.shape[:-1]))
+    check_form(targets, logits.shape[:-1])
     log_probabilities = jax.nn.log_softmax(logits, axis=-1)
     chosen = jnp.take_along_axis(log_probabilities, targets[..., None], axis=-1)
     return jnp.where(targets != PAD, -chosen[..., 0], jnp.float32(0.0))
@@ -57,6 +57,19 @@ def loss_sum_and_count(
     """
     count = jnp.sum((targets != PAD).astype(jnp.int32))
     return jnp.sum(token_losses(logits, targets)), count
+
+
+def check_form(targets: np.ndarray | jax.Array, shape: tuple[int, ...]) -> None:
+    """Refuses targets of another dtype or shape, which a traced array has too.
+
+    Args:
+        targets: What is about to be compared with logits of `shape` + (V,).
+        shape: Batch and time of the logits.
+
+    Raises:
+        Refused: `targets_dtype` or `targets_shape`.
+    """
+    _refuse(_wrong_form(targets, shape))
 
 
 def check_documents(

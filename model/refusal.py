@@ -59,6 +59,10 @@ class ReasonCode(StrEnum):
     SETTING_INVALID = auto()
     REQUEST_MALFORMED = auto()
 
+    # a user's own implementation
+    IMPLEMENTATION_UNREADABLE = auto()
+    IMPLEMENTATION_MISBEHAVED = auto()
+
     # tokens, targets and prompts
     TOKENS_MALFORMED = auto()
     TARGETS_DTYPE = auto()

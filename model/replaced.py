@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from model.refusal import ReasonCode, Refused
@@ -20,22 +21,35 @@ FAULT, FILE = "fault", "file"
 KEPT = ("model.reference", "model.faults", "model.replaced")
 
 
-def install(system: Mapping[str, str]) -> None:
+def end_process(refused: Refused) -> None:
+    """Says what is refused and ends the process, from whichever thread it is."""
+    sys.stderr.write(f"{refused.message}\n")
+    sys.stderr.flush()
+    os._exit(2)
+
+
+def install(
+    system: Mapping[str, str], end: Callable[[Refused], None] = end_process
+) -> None:
     """Makes this process qualify another system than the built-in one.
 
     Args:
         system: `{"fault": NAME}`, a planted fault of `model.faults`, or
-            `{"file": PATH}`, a user's implementation.
+            `{"file": PATH}`, a user's implementation; a file may have
+            `time_limit_seconds`.
+        end: Says why a file's function is given up and ends the process; it is called
+            from another thread, because the function does not come back.
 
     Raises:
-        Refused: `request_malformed`, neither is named or the fault is unknown.
+        Refused: `request_malformed`, neither is named or the fault is unknown;
+            `implementation_unreadable`, the file cannot be used.
     """
     if list(system) == [FAULT]:
         planted = importlib.import_module("model.faults").find(system[FAULT])
         replace(planted.replaces, planted.replacement)
         return
-    if list(system) == [FILE]:
-        importlib.import_module("model.implementation").install(system[FILE])
+    if FILE in system:
+        importlib.import_module("model.implementation").install(system, end)
         return
     raise Refused(
         ReasonCode.REQUEST_MALFORMED,
@@ -54,7 +68,7 @@ def replace(name: str, replacement: Any) -> None:
         Refused: `request_malformed`, the system has no such function.
     """
     module_name, _, function_name = name.rpartition(".")
-    if not _is_within_reach(module_name):
+    if not is_within_reach(module_name):
         return  # The program reopens a release, where most of the system is absent.
     module = importlib.import_module(module_name)
     original = getattr(module, function_name, None)
@@ -70,7 +84,7 @@ def replace(name: str, replacement: Any) -> None:
                 setattr(held, own_name, other)
 
 
-def _is_within_reach(module_name: str) -> bool:
+def is_within_reach(module_name: str) -> bool:
     """Whether the folder that this process runs from has the module.
 
     Its own folder is asked, because an installed project would answer for others.

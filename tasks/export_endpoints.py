@@ -23,6 +23,8 @@ RELOAD = "model.programs.reload_endpoints"
 LOADED_BY_NAME = "model.runtime"
 # And this one, where another system than the built-in one is asked for.
 REPLACED = "model.replaced"
+# And these for a user's file; adapters of arrays belong to the training code.
+PUT_A_FILE_IN_PLACE = ("model.implementation", "model.text_adapters")
 
 
 @stage(
@@ -103,6 +105,8 @@ def lay_out_modules(folder: Path, *, is_other_system: bool = False) -> Path:
     ]
     if is_other_system:
         files += [_file_of(root, REPLACED), *(root / "model" / "faults").glob("*.py")]
+        own = source_closure(*PUT_A_FILE_IN_PLACE).modules
+        files += [_file_of(root, name) for name, _ in own]
     for file in files:
         copy = folder / file.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)

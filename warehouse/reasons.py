@@ -64,6 +64,8 @@ REASONS: Mapping[str, str] = {
     "unknown_setting": "No setting has this name.",
     "setting_invalid": "The value of a setting is of the wrong type or out of range.",
     "request_malformed": "The request of a program is not as it has to be.",
+    "implementation_unreadable": "A user's file cannot be loaded.",
+    "implementation_misbehaved": "A function of a user's file broke its contract.",
     "prompt_overlong": "The prompt does not fit the context.",
     "cache_full": "The cache has no free slot for another token.",
     "targets_dtype": "Targets are not 32-bit integers.",

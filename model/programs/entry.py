@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,7 +43,7 @@ def run(main: Callable[[dict[str, Any], Path], None]) -> None:
     try:
         request = _read_request(sys.argv[1:])
         out = Path(request["out"])
-        _install_system(request)
+        _install_system(request, out)
         main(request, out)
         _write_json(out / "program.json", _describe_process(started_ns))
     except Refused as refused:
@@ -100,13 +101,21 @@ def artifact(out: Path, name: str) -> Path:
     return folder / name
 
 
-def _install_system(request: Mapping[str, Any]) -> None:
+def end_refused(out: Path | None, refused: Refused) -> None:
+    """Ends the process with a refusal from whichever thread this is called in."""
+    tell_refusal(out, refused)
+    # The main thread does not come back, so nothing can be unwound.
+    os._exit(EXIT_REFUSED)
+
+
+def _install_system(request: Mapping[str, Any], out: Path) -> None:
     """Puts another system in the place of the built-in one, where one is asked for.
 
     By name, so that no stage's key holds the code of systems that it does not run.
     """
     if request.get("system"):
-        importlib.import_module("model.replaced").install(request["system"])
+        install = importlib.import_module("model.replaced").install
+        install(request["system"], partial(end_refused, out))
 
 
 def _read_request(arguments: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,161 @@
+"""`harness check` and `harness starter`: qualifying somebody's own implementation."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from flows.commands_review import measured, required
+from flows.display import note, print_json, print_lines, shortened
+from flows.options import Json
+from model.system import FUNCTIONS, asked_claims, of_review_tasks
+
+BUILT_IN = "builtin"
+TIME_LIMIT_SECONDS = 60.0
+TASKS = {"1": (1,), "2": (2,), "3": (3,), "4": (4,), "all": (1, 2, 3, 4)}
+
+
+def check(
+    *,
+    implementation: Annotated[
+        str,
+        Parameter(help="Python file with your functions, or `builtin`."),
+    ],
+    stage: Annotated[
+        Literal["1", "2", "3", "4", "all"],
+        Parameter(
+            help="Review task to check: 1 objective, 2 recovery, 3 cache, 4 execution."
+        ),
+    ] = "1",
+    time_limit: Annotated[
+        float, Parameter(help="Most seconds that one call of a function may take.")
+    ] = TIME_LIMIT_SECONDS,
+    is_json: Json = False,
+) -> int:
+    """Check your own functions as the built-in system is checked, in a minute or two.
+
+    A smaller run than `harness run`, whose evidence is not kept. Exit code 1: a check
+    fails; 2: it could not run.
+    """
+    from flows.implementation_check import checked_claims, conformance
+
+    tasks = TASKS[stage]
+    file = None if implementation == BUILT_IN else Path(implementation).absolute()
+    document: dict[str, Any] = {
+        "implementation": implementation,
+        "review_tasks": list(tasks),
+    }
+    held = [each.name for each in FUNCTIONS]
+    if file is not None:
+        if not file.is_file():
+            note(
+                f"harness: there is no file {implementation!r}; "
+                "`harness starter` writes one."
+            )
+            return 2
+        report = conformance(file, time_limit, of_review_tasks(tasks))
+        held = report.held
+        document |= {"functions": report.found, "left_out": report.left_out}
+        if not is_json:
+            _print_functions(report.found, report.left_out)
+        if report.wrong:
+            return _end(document, report.wrong, implementation, stage, is_json)
+        if not report.found:
+            names = ", ".join(each.name for each in of_review_tasks(tasks))
+            note(
+                f"harness: {implementation} defines none of the functions that stage "
+                f"{stage} measures: {names}."
+            )
+            return 2
+    claims, failure = checked_claims(file, time_limit, tasks)
+    asked = {row["claim"] for row in claims} if file is None else asked_claims(held)
+    shown = [row for row in claims if row["claim"] in asked]
+    document |= {"claims": shown, "failure": failure}
+    wrong = [row["claim"] for row in shown if row["verdict"] == "revise"]
+    if not is_json:
+        _print_claims(shown, [row["claim"] for row in claims if row not in shown])
+        if failure:
+            print_lines(["", f"It ended early: {failure}"])
+    return _end(
+        document, wrong + ["stages"] * bool(failure), implementation, stage, is_json
+    )
+
+
+def starter(
+    file: Annotated[Path, Parameter(help="File to write; it must not exist yet.")],
+    /,
+) -> int:
+    """Write a commented Python file with every function of a system, to fill in."""
+    from flows.implementation_starter import starter_text
+
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(starter_text(file.name))
+    except FileExistsError:
+        note(
+            f"harness: {str(file)!r} exists already and is left as it is; name another."
+        )
+        return 2
+    print_lines(
+        [
+            f"Wrote {file} with {len(FUNCTIONS)} functions to fill in.",
+            f"Next: harness check --implementation {file} --stage 1",
+        ]
+    )
+    return 0
+
+
+def _print_functions(found: list[dict[str, str]], left_out: list[str]) -> None:
+    for row in found:
+        sentence = row["found"] or "has the form of its signature"
+        print_lines([f"{row['function']:<20} {sentence}"])
+    if left_out:
+        print_lines([f"Built-in, not asked about: {', '.join(left_out)}."])
+
+
+def _print_claims(shown: list[dict[str, Any]], others: list[str]) -> None:
+    print_lines([""])
+    for row in shown:
+        what = f"{row['measure']} {row['case_name']}".strip()
+        line = (
+            f"{row['claim']:<5} {row['verdict']:<17} {what}: {measured(row)}, "
+            f"must be {required(row)}"
+        )
+        print_lines([shortened(line)])
+        if row["verdict"] != "accept":
+            print_lines([f"      {_look(row)}"])
+    if others:
+        print_lines(
+            [f"Not asked, none of your functions is measured by: {', '.join(others)}."]
+        )
+
+
+def _look(row: dict[str, Any]) -> str:
+    """Returns what to look at next: the functions that a claim measures."""
+    names = [each.name for each in FUNCTIONS if row["claim"] in each.claims]
+    where = f"look at {', '.join(names)}" if names else "look at the stage"
+    detail = f" ({shortened(row['detail'])})" if row["detail"] else ""
+    return f"{where}: {row['statement']}{detail}"
+
+
+def _end(
+    document: dict[str, Any],
+    wrong: list[str],
+    implementation: str,
+    stage: str,
+    is_json: bool,
+) -> int:
+    exit_code = 1 if wrong else 0
+    if is_json:
+        print_json(document | {"exit_code": exit_code})
+        return exit_code
+    again = f"harness check --implementation {implementation} --stage {stage}"
+    if wrong:
+        names = ", ".join(dict.fromkeys(wrong))
+        print_lines(["", f"Fails: {names}.", f"Next: mend it, then {again}"])
+        return exit_code
+    further = "harness run"
+    if implementation != BUILT_IN:
+        further += f" --implementation {implementation}"
+    print_lines(["", f"Stage {stage} passes for {implementation}.", f"Next: {further}"])
+    return exit_code

@@ -8,10 +8,14 @@ from cyclopts import Parameter
 from flows.commands_review import measured, required
 from flows.display import note, print_json, print_lines, shortened
 from flows.options import Json
-from model.system import FUNCTIONS, asked_claims, of_review_tasks
+from model.system import (
+    FUNCTIONS,
+    TIME_LIMIT_SECONDS,
+    asked_claims,
+    of_review_tasks,
+)
 
 BUILT_IN = "builtin"
-TIME_LIMIT_SECONDS = 60.0
 TASKS = {"1": (1,), "2": (2,), "3": (3,), "4": (4,), "all": (1, 2, 3, 4)}
 
 

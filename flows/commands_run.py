@@ -54,6 +54,10 @@ def run(
         ),
     ] = (),
     fresh: Fresh = False,
+    implementation: Annotated[
+        Path | None,
+        Parameter(help="Python file with your own functions; else the built-in ones."),
+    ] = None,
     root: Root = DEFAULT_ROOT,
     is_json: Json = False,
 ) -> int:
@@ -74,8 +78,25 @@ def run(
         overrides=overrides,
         preset_name=preset_name,
         is_fresh=fresh,
+        **_own_functions(implementation),
     )
     return summarize(root, run_id, is_json=is_json)
+
+
+def _own_functions(file: Path | None) -> dict[str, str]:
+    """Returns what a flow is asked about a user's file, each function called before.
+
+    Raises:
+        Refused: `implementation_misbehaved`, a function is not one of the system.
+        ProgramRefused: The file cannot be loaded.
+    """
+    if file is None:
+        return {}
+    from flows.implementation_check import refuse_wrong_functions
+
+    path = str(file.absolute())
+    refuse_wrong_functions(path)
+    return {"implementation": path}
 
 
 def start_flow(

@@ -15,13 +15,14 @@ from flows.reading import Row, open_run, view_rows
 from flows.runtime_fingerprint import runtime_fingerprint
 from model.config import to_dict
 from model.presets import override, preset
-from model.refusal import ReasonCode
-from model.system import Function
+from model.refusal import ReasonCode, Refused
+from model.system import FUNCTIONS, TIME_LIMIT_SECONDS, Function
 from tasks import progress
 from tasks.corpus_files import corpus_files
 from tasks.errors import ProgramRefused
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
+from tasks.implementation_files import system_of
 from tasks.interrupt_training import interrupt_training
 from tasks.profile_runtime import profile_runtime
 from tasks.quantize_cache import quantize_cache
@@ -34,6 +35,7 @@ from tasks.trial import Trial
 
 PROGRAM = "model.programs.check_implementation"
 FOUND = "conformance.json"
+BUILT_IN = "builtin"
 SETTINGS = (
     "train.updates=30",
     "evaluate.initialization_updates=6",
@@ -134,6 +136,23 @@ def conformance(
     return Conformance(held=held, found=told["found"], left_out=left_out)
 
 
+def refuse_wrong_functions(implementation: str) -> None:
+    """Calls every function of a file alone before a whole run rests on them.
+
+    Raises:
+        Refused: The file cannot be read, or a function is not one of the system.
+        ProgramRefused: The file cannot be loaded.
+    """
+    system_of(implementation)
+    report = conformance(Path(implementation), TIME_LIMIT_SECONDS, FUNCTIONS)
+    sentences = [row["found"] for row in report.found if row["found"]]
+    if sentences:
+        more = f" ({len(sentences) - 1} more)" if len(sentences) > 1 else ""
+        raise Refused(
+            ReasonCode.IMPLEMENTATION_MISBEHAVED, sentences[0] + more, report.wrong
+        )
+
+
 def checked_claims(
     file: Path | None, seconds: float, tasks: Sequence[int]
 ) -> tuple[list[Row], str]:
@@ -159,9 +178,6 @@ def checked_claims(
         connection = open_run(root, tried.run_id)
         rows = view_rows(connection, "checked_claims")
     return [row for row in rows if row["review_task"] in tasks], tried.failure
-
-
-BUILT_IN = "builtin"
 
 
 def _config() -> Any:

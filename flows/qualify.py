@@ -16,6 +16,7 @@ from tasks.accelerators import known_accelerator
 from tasks.corpus_files import corpus_files
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
+from tasks.implementation_files import system_of
 from tasks.interrupt_training import interrupt_training
 from tasks.profile_runtime import profile_runtime
 from tasks.qualify_tpu import qualify_tpu
@@ -43,6 +44,7 @@ def qualify(
     manifest: str | None = None,
     is_fresh: bool = False,
     settings: Settings | None = None,
+    implementation: str | None = None,
 ) -> str:
     """Qualifies the training system and returns the id of the run.
 
@@ -51,11 +53,14 @@ def qualify(
         manifest: Path of a corpus manifest on the worker; empty for the fixture corpus.
         is_fresh: Whether every stage is computed again.
         settings: Settings that differ from the preset's; an empty field changes none.
+        implementation: Path of somebody's own functions on the worker, a Python file;
+            empty for the built-in system.
     """
     config = override(preset(preset_name), overrides_of(settings))
     known_accelerator(config.target.accelerator, config.target.platform)
     corpus = corpus_files(manifest)
     runtime = runtime_fingerprint()
+    system = system_of(implementation)
     model, train, interrupt = config.model, config.train, config.interrupt
     subject = Subject(
         flow="qualify",
@@ -64,36 +69,32 @@ def qualify(
         runtime=runtime,
         stages=STAGES,
         beside=proof_stages(),
+        system=system,
     )
+    about = {"runtime": runtime, "system": system}
     with (
         recorded_run(subject) as run,
         temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}),
     ):
-        tokens = tokenize_corpus.submit(
-            corpus.path, corpus.sha256, model, runtime=runtime
-        )
+        tokens = tokenize_corpus.submit(corpus.path, corpus.sha256, model, **about)
         trained = train_model.submit(tokens, model, train, runtime=runtime)
         interrupted = interrupt_training.submit(
-            tokens, model, train, interrupt, runtime=runtime
+            tokens, model, train, interrupt, **about
         )
         resumed = resume_training.submit(
-            tokens, trained, interrupted, model, train, interrupt, runtime=runtime
+            tokens, trained, interrupted, model, train, interrupt, **about
         )
         evaluated = evaluate_heldout.submit(
-            tokens, trained, model, train, config.evaluate, runtime=runtime
+            tokens, trained, model, train, config.evaluate, **about
         )
-        quantized = quantize_cache.submit(
-            tokens, trained, model, config.cache, runtime=runtime
-        )
+        quantized = quantize_cache.submit(tokens, trained, model, config.cache, **about)
         exported = export_endpoints.submit(
-            tokens, trained, quantized, model, config.export, runtime=runtime
+            tokens, trained, quantized, model, config.export, **about
         )
         made = (tokens, trained, exported, model, train)
         profiled = profile_runtime.submit(
-            *made, config.profile, runtime=runtime, wait_for=[resumed, evaluated]
+            *made, config.profile, **about, wait_for=[resumed, evaluated]
         )
-        target = qualify_tpu.submit(
-            *made, config.target, runtime=runtime, wait_for=[profiled]
-        )
+        target = qualify_tpu.submit(*made, config.target, **about, wait_for=[profiled])
         before = (tokens, trained, interrupted, resumed, evaluated, quantized, exported)
         return run.follow(*before, profiled, target)

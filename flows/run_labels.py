@@ -17,6 +17,7 @@ from model.refusal import Refused
 SHOWN_SETTINGS = 2
 LONGEST_VALUE = 24
 FRESH, REUSE, CHANGED = "fresh", "reuse", "changed settings"
+IMPLEMENTATION = "implementation"
 
 
 def run_name() -> str:
@@ -40,9 +41,16 @@ def name_of(flow: str, asked: Mapping[str, Any]) -> str:
     manifest = asked.get("manifest")
     corpus = PurePath(manifest).parent.name if isinstance(manifest, str) else ""
     words = [flow, asked.get("proof"), asked.get("preset_name"), corpus]
+    words.append(_implementation(asked))
     if asked.get("is_fresh") is True:
         words.append(FRESH)
     return " ".join([str(word) for word in words if word] + _settings(asked))
+
+
+def _implementation(asked: Mapping[str, Any]) -> str:
+    """Returns the name of a user's file without its folder, "" for the built-in."""
+    path = asked.get("implementation")
+    return PurePath(path).stem if isinstance(path, str) else ""
 
 
 def _settings(asked: Mapping[str, Any]) -> list[str]:
@@ -70,11 +78,13 @@ def _shortened(assignment: str) -> str:
 def tags_of(flow: str, asked: Mapping[str, Any]) -> list[str]:
     """Returns tags to filter runs by: flow, preset, and how it was computed."""
     is_changed = bool(_overrides(asked.get("settings")))
+    implementation = _implementation(asked)
     return [
         flow,
         str(asked.get("preset_name")),
         FRESH if asked.get("is_fresh") else REUSE,
         *([CHANGED] if is_changed else []),
+        *([f"{IMPLEMENTATION}:{implementation}"] if implementation else []),
     ]
 
 

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +25,7 @@ from model.presets import preset
 from tasks import children, progress
 from tasks.corpus_files import CorpusFiles
 from tasks.errors import StageError
+from tasks.implementation_files import KIND, components_of_system
 from tasks.reuse import store_root, working_for
 from tasks.source_closure import source_closure
 from tasks.stage import EXECUTED, StageTask
@@ -51,6 +52,8 @@ class Subject:
     stages: tuple[StageTask, ...]
     beside: tuple[StageTask, ...] = ()
     """Stages of other flows about the same system; their source is part of it."""
+    system: Mapping[str, str] | None = None
+    """What runs in the place of the built-in system; its files are part of it."""
 
     def start(self) -> RunStart:
         """Returns the record of a run of this subject that starts now."""
@@ -81,6 +84,11 @@ class Subject:
             definition = stage.definition
             closure = source_closure(definition.module, *definition.programs)
             modules |= dict(closure.modules)
+        for row in components_of_system(self.system):
+            if row.kind == "source":
+                modules[row.name] = row.value
+            elif row.kind == KIND:
+                modules[f"{KIND}:{row.name}"] = row.value
         return modules
 
 

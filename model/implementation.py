@@ -21,9 +21,8 @@ from typing import Any
 from model.guarded import Guarded, Watch
 from model.refusal import ReasonCode, Refused
 from model.replaced import is_within_reach, replace
-from model.system import BY_NAME, Function, held_by
+from model.system import BY_NAME, TIME_LIMIT_SECONDS, Function, held_by
 
-TIME_LIMIT_SECONDS = 60.0
 ADAPTERS = {
     "model.text_adapters": ("encode", "decode", "generate", "batch_order"),
     "model.array_adapters": tuple(

@@ -29,6 +29,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+TIME_LIMIT_SECONDS = 60.0
+"""What one call of a function may take, unless a user allows it another time."""
+
 PARAMETERS = "parameters"
 ARRAYS = "arrays"
 CACHE = "cache"

@@ -15,6 +15,7 @@ from typing import Any
 
 from tasks.errors import StoreUnnamed
 from tasks.identity import KeyComponent, StageDefinition, key_components
+from tasks.implementation_files import components_of_system
 from warehouse.commits import Commit
 
 DEFAULT_ROOT = "evidence"
@@ -82,10 +83,17 @@ def components_of_call(
 
     Args:
         stage: The stage.
-        parameters: The values of the call by name, `runtime` among them.
+        parameters: The values of the call by name, `runtime` among them, and maybe
+            `system`.
     """
-    inputs = {name: value for name, value in parameters.items() if name != "runtime"}
-    return key_components(stage, inputs, parameters["runtime"], machine())
+    inputs = {
+        name: value
+        for name, value in parameters.items()
+        if name not in ("runtime", "system")
+    }
+    components = key_components(stage, inputs, parameters["runtime"], machine())
+    added = components_of_system(parameters.get("system"))
+    return tuple(sorted({*components, *added})) if added else components
 
 
 def explain_reuse(commit: Commit) -> str:
@@ -117,9 +125,9 @@ def explain_difference(earlier: Mapping[str, str], now: Mapping[str, str]) -> st
 
 def _one_change(component: str, before: str | None, after: str | None) -> str:
     kind, _, name = component.partition(":")
-    if kind == "source":
+    if kind in ("source", "implementation"):
         verb = "added" if before is None else "removed" if after is None else "changed"
-        return f"source {verb}: {name}"
+        return f"{kind} {verb}: {name}"
     shown = [_short(kind, value) for value in (before, after)]
     return f"{kind} changed: {name} {shown[0]} -> {shown[1]}"
 

@@ -95,6 +95,61 @@ def source_closure(*names: str) -> SourceClosure:
     )
 
 
+def file_closure(file: Path) -> tuple[SourceClosure, tuple[str, ...]]:
+    """Returns a Python file and what it imports from its own folder, by syntax tree.
+
+    Args:
+        file: A file outside of the packages of this project.
+
+    Returns:
+        Digests by path inside the folder, and versions of the distributions that all
+        of them import; and the modules of this project among their imports.
+
+    Raises:
+        OSError: The file cannot be read.
+        SyntaxError: A file is no Python.
+    """
+    folder = file.parent
+    digests: dict[str, str] = {}
+    packages: set[str] = set()
+    ours: set[str] = set()
+    waiting = [file]
+    while waiting:
+        path = waiting.pop()
+        own = path.relative_to(folder).as_posix()
+        if own in digests:
+            continue
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
+        is_package = path.name == "__init__.py"
+        name = module.removesuffix(".__init__")
+        analysis = _analyse(path.read_bytes(), name, is_package)
+        digests[own] = analysis.tree_sha256
+        for imported in analysis.imports:
+            beside = _files_beside(folder, imported)
+            waiting += beside
+            top = imported.partition(".")[0]
+            if not beside and top not in FIRST_PARTY:
+                packages.add(top)
+            elif not beside and _module_file(imported) is not None:
+                ours.add(imported)
+    found = sorted({d for package in packages for d in _distributions(package)})
+    own_files = tuple(sorted(digests.items()))
+    closure = SourceClosure(modules=own_files, distributions=tuple(found))
+    return closure, tuple(sorted(ours))
+
+
+def _files_beside(folder: Path, module: str) -> list[Path]:
+    """Returns the files in a folder that importing a module runs, parents included."""
+    found = []
+    for name in _with_parents(module):
+        base = folder.joinpath(*name.split("."))
+        for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
+            if candidate.is_file():
+                found.append(candidate)
+                break
+    return found
+
+
 def _with_parents(name: str) -> list[str]:
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]

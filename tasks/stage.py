@@ -67,8 +67,9 @@ def stage(
             another parameter has to hold the digest of their content.
 
     Returns:
-        A decorator. The task takes the body's parameters without `work`, and
-        `runtime`, the numerics fingerprint; it returns an `Execution`.
+        A decorator. The task takes the body's parameters without `work`, `runtime`,
+        the numerics fingerprint, and `system`, what runs in the place of the built-in
+        one; it returns an `Execution`.
     """
 
     def declare(body: Body) -> StageTask:
@@ -98,7 +99,8 @@ def stage(
 def _task_function(definition: StageDefinition, body: Body) -> Callable[..., Any]:
     parameters = list(inspect.signature(body).parameters.values())[1:]
     runtime = inspect.Parameter("runtime", inspect.Parameter.KEYWORD_ONLY)
-    signature = inspect.Signature([*parameters, runtime])
+    system = inspect.Parameter("system", inspect.Parameter.KEYWORD_ONLY, default=None)
+    signature = inspect.Signature([*parameters, runtime, system])
 
     def run_stage(*positional: Any, **named: Any) -> Any:
         _enter(definition.name)
@@ -189,11 +191,12 @@ def _execute(
     reason: str,
 ) -> Execution:
     """Runs the body in a private folder and commits what it made."""
-    inputs = {name: value for name, value in arguments.items() if name != "runtime"}
+    given = dict(arguments)
+    runtime, system = given.pop("runtime"), given.pop("system", None)
     started_ns = time.time_ns()
     with temporary_folder(definition.name) as folder:
-        work = Work(definition, store, arguments["runtime"], folder)
-        body(work, **inputs)
+        work = Work(definition, store, runtime, folder, system=system)
+        body(work, **given)
         _refuse_changed_source(definition, arguments, components)
         with spending(definition.name, RECORDING):
             return store.commit(

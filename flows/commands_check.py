@@ -121,8 +121,9 @@ def _print_claims(shown: list[dict[str, Any]], others: list[str]) -> None:
     print_lines([""])
     for row in shown:
         what = f"{row['measure']} {row['case_name']}".strip()
+        found = measured(row) if row["status"] in ("met", "unmet") else "not measured"
         line = (
-            f"{row['claim']:<5} {row['verdict']:<17} {what}: {measured(row)}, "
+            f"{row['claim']:<5} {row['verdict']:<17} {what}: {found}, "
             f"must be {required(row)}"
         )
         print_lines([shortened(line)])

@@ -1,0 +1,245 @@
+"""`harness check` and `harness starter`: somebody else's model passes, a wrong one not.
+
+The stages are really run, once on the example and once on a copy of it with two wrong
+losses; how the command shows what they measured is tried on those very rows.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows import command_line, implementation_check
+from flows.reading import Row, open_run, view_rows
+from flows.runtime_fingerprint import runtime_fingerprint
+from model.presets import override, preset
+from model.system import FUNCTIONS, asked_claims, of_review_tasks
+from tasks.corpus_files import corpus_files
+from tasks.evaluate_heldout import evaluate_heldout
+from tasks.tokenize_corpus import tokenize_corpus
+from tasks.train_model import train_model
+from tasks.trial import Trial
+
+EXAMPLES = Path(__file__).parents[1] / "data" / "implementations"
+SETTINGS = (
+    "train.updates=12",
+    "evaluate.initializations=1",
+    "evaluate.future_documents=2",
+    "evaluate.reference_documents=4",
+    "evaluate.attention_documents=2",
+    "evaluate.batch_sizes=1,5",
+)
+WRONG = '''
+
+right_losses = token_losses
+
+
+def token_losses(logits, targets):
+    """Reads position t against the logits of position t - 1: shifted twice."""
+    return right_losses(jnp.roll(logits, 1, axis=1), targets)
+
+
+def loss_sum_and_count(logits, targets):
+    """Counts PAD as a target like any other."""
+    likely = jax.nn.log_softmax(logits)
+    chosen = jnp.take_along_axis(likely, targets[..., None], axis=-1)
+    return -chosen.sum(), jnp.int32(targets.size)
+'''
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
+    """Claims of review task 1, of the example and of its wrong copy."""
+    folder = tmp_path_factory.mktemp("tried")
+    shutil.copytree(EXAMPLES, folder / "wrong")
+    wrong = folder / "wrong" / "somebody.py"
+    wrong.write_text(wrong.read_text("utf-8") + WRONG, "utf-8")
+    config = override(preset("fixture"), SETTINGS)
+    root = folder / "store"
+    trial = Trial(root, config, corpus_files(None), runtime_fingerprint())
+    good = trial.run(
+        "good",
+        (tokenize_corpus, train_model, evaluate_heldout),
+        system={"file": str(EXAMPLES / "somebody.py")},
+    )
+    given = {name: good.executions[name] for name in ("tokens", "trained")}
+    bad = trial.run(
+        "wrong", (evaluate_heldout,), system={"file": str(wrong)}, given=given
+    )
+    assert (good.failure, bad.failure) == ("", "")
+    return {
+        name: _of_task_1(root, run.run_id)
+        for name, run in (("good", good), ("wrong", bad))
+    }
+
+
+def _of_task_1(root: Path, run_id: str) -> list[Row]:
+    rows = view_rows(open_run(root, run_id), "checked_claims")
+    return [row for row in rows if row["review_task"] == 1]
+
+
+def _verdicts(rows: list[Row]) -> dict[str, str]:
+    return {row["claim"]: row["verdict"] for row in rows}
+
+
+def test_somebody_elses_model_passes_every_check_of_the_objective(
+    tried: dict[str, list[Row]],
+) -> None:
+    """It shares no code with the built-in one."""
+    held = [each.name for each in of_review_tasks([1])]
+    verdicts = _verdicts(tried["good"])
+
+    assert {verdicts[c] for c in asked_claims(held) & verdicts.keys()} == {"accept"}
+    assert {"1.7", "1.8", "1.9", "1.10", "1.12"} <= verdicts.keys()
+
+
+def test_a_shifted_target_and_a_counted_pad_are_found(
+    tried: dict[str, list[Row]],
+) -> None:
+    """Each by the claim that measures its function, and by no other."""
+    rows = {row["claim"]: row for row in tried["wrong"]}
+    revised = {claim for claim, row in rows.items() if row["verdict"] == "revise"}
+
+    assert {"1.9", "1.10"} <= revised
+    assert not {"1.7", "1.8"} & revised
+    assert rows["1.10"]["status"] == "unmet"
+
+
+class Command:
+    """Runs the command in this process on rows that were measured before."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            command_line.main([str(argument) for argument in arguments])
+        captured = self.capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, captured.out, captured.err
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """Answers exit code, stdout and stderr."""
+    yield Command(capsys)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tried: dict[str, list[Row]]) -> Any:
+    """Has the command find what was measured, and every function in good form."""
+
+    def use(name: str, failure: str = "") -> None:
+        held = [each.name for each in of_review_tasks([1])]
+        found = implementation_check.Conformance(
+            held=held,
+            found=[{"function": each, "found": ""} for each in held],
+            left_out=[],
+        )
+        monkeypatch.setattr(implementation_check, "conformance", lambda *_: found)
+        monkeypatch.setattr(
+            implementation_check, "checked_claims", lambda *_: (tried[name], failure)
+        )
+
+    return use
+
+
+def test_a_file_that_passes_exits_with_0_and_names_the_next_command(
+    command: Command, measured: Any
+) -> None:
+    """One line a claim: what was measured and what it must be; the verdict is last."""
+    measured("good")
+    file = EXAMPLES / "somebody.py"
+    code, out, _ = command("check", "--implementation", file, "--stage", 1)
+
+    assert code == 0
+    assert (
+        "1.8   accept            earlier_logits_changed: 0 logits, must be = 0" in out
+    )
+    assert "Not asked, none of your functions is measured by: 1.0, 1.4" in out
+    *_, verdict, following = out.splitlines()
+    assert verdict.startswith("Stage 1 passes for ")
+    assert following == f"Next: harness run --implementation {file}"
+
+
+def test_a_file_with_a_wrong_loss_exits_with_1_and_says_where_to_look(
+    command: Command, measured: Any
+) -> None:
+    """The functions that the claim measures, and what it asks."""
+    measured("wrong")
+    file = EXAMPLES / "somebody.py"
+    code, out, _ = command("check", "--implementation", file, "--stage", 1)
+
+    assert code == 1
+    assert "1.9   revise" in out
+    assert "look at logits, token_losses, evaluate: " in out
+    assert "Fails: 1.9, 1.10" in out.splitlines()[-2]
+
+
+def test_a_stage_that_failed_exits_with_1_and_its_sentence(
+    command: Command, measured: Any
+) -> None:
+    """The claims that were measured before are shown all the same."""
+    measured("good", "evaluate_heldout: mine.py: `logits` returns None.")
+    file = EXAMPLES / "somebody.py"
+    code, out, _ = command("check", "--implementation", file, "--json")
+    document = json.loads(out)
+
+    assert code == document["exit_code"] == 1
+    assert document["failure"] == "evaluate_heldout: mine.py: `logits` returns None."
+    assert document["claims"]
+
+
+def test_a_starter_fails_stage_1_naming_each_function_to_fill_in(
+    command: Command, tmp_path: Path
+) -> None:
+    """It is valid Python with every signature, and no traceback of ours appears."""
+    file = tmp_path / "my_model.py"
+    assert command("starter", file)[0] == 0
+    code, out, err = command("check", "--implementation", file, "--stage", 1)
+
+    assert code == 1
+    for function in of_review_tasks([1]):
+        assert f"`{function.name}` is not filled in; it has to return" in out
+    assert "Traceback" not in out + err
+    compiled = compile(file.read_text("utf-8"), str(file), "exec")
+    names = set(compiled.co_names)
+    assert {each.name for each in FUNCTIONS} <= names
+
+
+def test_a_starter_leaves_a_file_that_is_there(
+    command: Command, tmp_path: Path
+) -> None:
+    """Whatever somebody has written is worth more."""
+    file = tmp_path / "mine.py"
+    file.write_text("x = 1\n", "utf-8")
+    code, _, err = command("starter", file)
+
+    assert code == 2
+    assert "exists already" in err
+    assert file.read_text("utf-8") == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "part"),
+    [
+        (None, "1", "there is no file"),
+        ("x = (\n", "1", "cannot be loaded: SyntaxError"),
+        ("def encode(data):\n    return data\n", "3", "none of the functions that"),
+        ("x = 1\n", "6", "stage"),
+    ],
+)
+def test_what_cannot_be_checked_exits_with_2(
+    command: Command, tmp_path: Path, text: str | None, stage: str, part: str
+) -> None:
+    """A missing file, no Python, nothing to ask, and a stage that does not exist."""
+    file = tmp_path / "mine.py"
+    if text is not None:
+        file.write_text(text, "utf-8")
+    code, _, err = command("check", "--implementation", file, "--stage", stage)
+
+    assert code == 2
+    assert part in err

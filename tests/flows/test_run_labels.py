@@ -15,7 +15,7 @@ ASKED = {"preset_name": "fixture", "manifest": None, "is_fresh": False}
         ({"is_fresh": True}, "qualify fixture fresh"),
         ({"manifest": "/data/letters/manifest.json"}, "qualify fixture letters"),
         ({"proof": "crash"}, "qualify crash fixture"),
-        ({"implementation": "/home/me/my_model.py"}, "qualify fixture my_model"),
+        ({"implementation": "/models/my_model.py"}, "qualify fixture my_model"),
         (
             {"settings": {"train": {"updates": 60}}},
             "qualify fixture train.updates=60",
@@ -56,7 +56,7 @@ def test_a_name_says_what_a_run_is_about(changes, expected):
         ),
         ({"settings": {"train": {}}}, ["qualify", "fixture", "reuse"]),
         (
-            {"implementation": "/home/me/my_model.py"},
+            {"implementation": "/models/my_model.py"},
             ["qualify", "fixture", "reuse", "implementation:my_model"],
         ),
     ],

@@ -32,8 +32,6 @@ class Proof:
 
 
 DRILL_OF_RECOVERY = Proof(stage=drill_recovery, part="drill")
-DRILLS = (DRILL_OF_RECOVERY,)
-"""What `harness drill` runs."""
 
 PROOFS: Mapping[str, tuple[Proof, ...]] = {
     "recovery": (

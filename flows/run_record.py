@@ -9,7 +9,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -54,6 +54,8 @@ class Subject:
     """Stages of other flows about the same system; their source is part of it."""
     system: Mapping[str, str] | None = None
     """What runs in the place of the built-in system; its files are part of it."""
+    apart: tuple[StageTask, ...] = ()
+    """Those of its stages that try other systems out; their source is no part of it."""
 
     def start(self) -> RunStart:
         """Returns the record of a run of this subject that starts now."""
@@ -78,9 +80,17 @@ class Subject:
         )
 
     def modules(self) -> dict[str, str]:
-        """Returns the digest of every module of every stage, of whichever flow."""
+        """Returns the digest of every module of the system, of whichever flow."""
+        own = [stage for stage in self.stages if stage not in self.apart]
+        return self._modules(own + list(self.beside))
+
+    def sources(self) -> dict[str, str]:
+        """Returns the digest of every module of every stage."""
+        return self._modules([*self.stages, *self.beside])
+
+    def _modules(self, stages: Iterable[StageTask]) -> dict[str, str]:
         modules: dict[str, str] = {}
-        for stage in (*self.stages, *self.beside):
+        for stage in stages:
             definition = stage.definition
             closure = source_closure(definition.module, *definition.programs)
             modules |= dict(closure.modules)
@@ -99,7 +109,7 @@ class RecordedRun:
         """Writes that the run has started."""
         start = subject.start()
         self.run_id = start.run_id
-        self._modules = subject.modules()
+        self._sources = subject.sources()
         self._store = store
         self._links: dict[str, StageLink] = {}
         self._times = RunTimes()
@@ -139,7 +149,7 @@ class RecordedRun:
 
     def _refuse_another_system(self, execution: Execution) -> None:
         """Refuses to count for this subject what another source computed."""
-        sources = {f"source:{name}": value for name, value in self._modules.items()}
+        sources = {f"source:{name}": value for name, value in self._sources.items()}
         components = self._store.commit_of(execution).components
         for name, value in components.items():
             if name.startswith("source:") and sources.get(name) != value:

@@ -188,6 +188,37 @@ def drillable(name: str, assignments: Sequence[str]) -> RunConfig:
     return config
 
 
+def tried() -> RunConfig:
+    """Returns the fixture, smaller: what every planted fault is tried on.
+
+    Small enough that a fault takes seconds, and whole enough that each check has what
+    it needs: five epochs, a batch learned by heart, five first seeds, and every sample
+    of a time.
+    """
+    small = fixture()
+    return replace(
+        small,
+        train=replace(small.train, updates=30),
+        certify=replace(small.certify, points=(2,), chain=(1, 3)),
+        evaluate=replace(
+            small.evaluate,
+            batch_sizes=(1, 5, 7),
+            batch_size_documents=16,
+            compiled_batch_sizes=(1, 5),
+            future_documents=1,
+            future_positions=3,
+            future_tokens=15,
+            reference_documents=3,
+            attention_documents=2,
+            gradient_documents=2,
+            initialization_updates=2,
+        ),
+        cache=replace(small.cache, documents=4),
+        export=replace(small.export, heldout_documents=4),
+        profile=replace(small.profile, processes=1),
+    )
+
+
 def certifiable(name: str, assignments: Sequence[str]) -> RunConfig:
     """Returns a preset with overrides whose training is long enough to be certified.
 

@@ -13,6 +13,8 @@
 | certify_recovery | tokens, training | every point compared, refusals | 2 |
 | certify_crash | tokens, training | what each killed checkpoint write left | 2 |
 | drill_recovery | tokens, training | faults planted into a restore, and found | 2 |
+| drill_system | a manifest | every fault of the system against the contract | – |
+| drill_store | – | every fault of store, workflow and target | – |
 | qualify_tpu | tokens, training, endpoints | what the target has to show | 5 |
 | rehearse_target | tokens | a target rehearsed by CPU controllers | 5 |
 | rehearse_remote | tokens | the same on workers of several hosts | 5 |

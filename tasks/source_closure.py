@@ -41,6 +41,12 @@ class SourceClosure:
     distributions: tuple[tuple[str, str], ...]
     """Third-party distribution the modules import and its installed version, sorted."""
 
+    @property
+    def sha256(self) -> str:
+        """Digest of the modules, as the view `current_calibration` computes it."""
+        lines = (f"{name} {digest}" for name, digest in self.modules)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
 
 @dataclasses.dataclass(frozen=True)
 class _Analysis:

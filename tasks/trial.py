@@ -20,8 +20,9 @@ from typing import Any
 
 from model.config import RunConfig, to_dict
 from tasks.corpus_files import CorpusFiles
-from tasks.errors import StageError
-from tasks.identity import canonical
+from tasks.errors import ProgramsStopped, StageError
+from tasks.identity import KeyComponent, by_name, key_of
+from tasks.reuse import components_of_call
 from tasks.stage import StageTask
 from tasks.temporary_folders import temporary_folder
 from tasks.work import Work
@@ -57,6 +58,12 @@ class Tried:
     """Why it ended before its last stage, "" if it did not."""
 
 
+def made_by(stage: StageTask) -> str:
+    """Returns what the bodies of later stages call the execution of a stage."""
+    name = stage.definition.name
+    return MADE_BY.get(name, name)
+
+
 class Trial:
     """The store of a trial, and what all its systems have in common."""
 
@@ -66,12 +73,24 @@ class Trial:
         config: RunConfig,
         corpus: CorpusFiles,
         runtime: Mapping[str, str],
+        *,
+        is_declared: bool = False,
     ) -> None:
-        """Opens a store in a folder that is the trial's alone."""
+        """Opens a store in a folder that is the trial's alone.
+
+        Args:
+            root: The folder.
+            config: What every system is tried with.
+            corpus: What every system is tried on.
+            runtime: The numerics fingerprint that programs have to run under.
+            is_declared: Whether claims about the declared corpus are asked too; they
+                need all of it.
+        """
         self.store = Store(root)
         self.config = config
         self.corpus = corpus
         self.runtime = dict(runtime)
+        self.is_declared = is_declared
         self._numbers = itertools.count(1)
 
     def run(
@@ -102,10 +121,12 @@ class Trial:
             begun_ns = time.time_ns()
             try:
                 execution = self._execute(stage, made, system)
+            except ProgramsStopped:
+                raise
             except (StageError, WarehouseError) as error:
                 failure = f"{stage.definition.name}: {error}"
                 break
-            made[MADE_BY[stage.definition.name]] = execution
+            made[made_by(stage)] = execution
             links.append(_link(execution, time.time_ns() - begun_ns))
         self._finish(start.run_id, links, failure)
         return Tried(run_id=start.run_id, executions=made, failure=failure)
@@ -116,16 +137,16 @@ class Trial:
         begun_ns = time.time_ns()
         definition = stage.definition
         inputs = self._inputs(stage, made)
-        key = {"stage": definition.name, "system": dict(system or {})} | {
-            name: canonical(value, name) for name, value in inputs.items()
-        }
+        components = components_of_call(
+            definition, {**inputs, "runtime": self.runtime}
+        ) + (KeyComponent("trial", "system", canonical_sha256(dict(system or {}))),)
         with temporary_folder(definition.name) as folder:
             work = Work(definition, self.store, self.runtime, folder, system=system)
             stage.body(work, **inputs)
             return self.store.commit(
                 stage=definition.name,
-                key=canonical_sha256(key),
-                components={"trial:system": canonical_sha256(dict(system or {}))},
+                key=key_of(components),
+                components=by_name(components),
                 artifacts=work.store_artifacts(),
                 records=work.records,
                 reason="trial",
@@ -161,8 +182,7 @@ class Trial:
                 "runtime": canonical_sha256(self.runtime),
             },
             preset=self.config.preset,
-            # A claim about the declared corpus is asked only where nothing is left out.
-            is_declared=False,
+            is_declared=self.is_declared,
             configuration=to_dict(self.config),
             started_at=now,
             host=platform.node(),

@@ -61,6 +61,11 @@ class Work:
         """Whether its programs run another system than the built-in one."""
         return bool(self._system)
 
+    @property
+    def runtime(self) -> Mapping[str, str]:
+        """The numerics fingerprint that programs have to run under."""
+        return self._runtime
+
     def fetch(self, execution: Execution, *names: str) -> dict[str, str]:
         """Returns the paths of artifacts by name, each hashed before it is handed out.
 

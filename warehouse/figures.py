@@ -221,6 +221,96 @@ def stage_durations(stages: Sequence[Row]) -> str:
     return _picture("stage_durations", 3.0, draw)
 
 
+def kill_matrix(drills: Sequence[Row], kills: Sequence[Row]) -> str:
+    """Returns which claims noticed each planted fault, the faults by their groups.
+
+    Args:
+        drills: rows with `fault_group`, `fault`, `claim` (that has to catch it),
+            `is_benign` and `is_killed`.
+        kills: rows with `fault`, `claim`, `is_own_claim` and `is_first`.
+    """
+    owed = {row["claim"] for row in drills if not row["is_benign"]}
+    claims = sorted(owed | {row["claim"] for row in kills}, key=_claim_order)
+    rows = _grouped(drills)
+    places = {row["fault"]: place for place, row in rows if row["fault"]}
+    height = 1.1 + 0.125 * (max(places.values()) + 1)
+
+    def draw(axes: Axes) -> None:
+        for place, row in rows:
+            _fault_label(axes, place, row)
+            if row["fault"] and not row["is_benign"]:
+                column = claims.index(row["claim"])
+                _square(axes, column, place, facecolor="none", edgecolor=ORANGE)
+        for kill in kills:
+            column, place = claims.index(kill["claim"]), places[kill["fault"]]
+            colour = ORANGE if kill["is_own_claim"] else BLUE
+            _square(axes, column, place, facecolor=colour, edgecolor="none")
+            if kill["is_first"]:
+                axes.plot(column, place, ".", markersize=2.2, color=INK)
+        axes.set_xlim(-0.7, len(claims) - 0.3)
+        axes.set_ylim(max(places.values()) + 0.8, -1.8)
+        axes.set_xticks(range(len(claims)), claims, rotation=90, fontsize=6)
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        axes.set_yticks([])
+        for side in axes.spines.values():
+            side.set_visible(False)
+        _kill_legend(axes)
+
+    return _picture("kill_matrix", height, draw)
+
+
+def _claim_order(claim: str) -> tuple[int, int, str]:
+    task, _, number = claim.partition(".")
+    is_claim = task.isdigit() and number.isdigit()
+    return (int(task), int(number), "") if is_claim else (99, 0, claim)
+
+
+def _grouped(drills: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Returns the faults by place, each group below a row of its name."""
+    rows: list[tuple[int, Row]] = []
+    group, place = None, -2
+    for row in sorted(drills, key=lambda row: (row["is_benign"], row["fault_group"])):
+        name = "no faults" if row["is_benign"] else row["fault_group"]
+        if name != group:
+            group, place = name, place + 1
+            rows.append((place, {"fault": "", "fault_group": name, "is_benign": False}))
+        place += 1
+        rows.append((place, row))
+    return rows
+
+
+def _fault_label(axes: Axes, place: int, row: Row) -> None:
+    name = _plain(row["fault"] or row["fault_group"])
+    style: dict[str, Any] = (
+        {"fontsize": 6} if row["fault"] else {"fontsize": 6.5, "weight": "bold"}
+    )
+    axes.text(-1.0, place, name, ha="right", va="center", clip_on=False, **style)
+
+
+def _square(
+    axes: Axes, column: int, place: int, *, facecolor: str, edgecolor: str
+) -> None:
+    corner = (column - 0.4, place - 0.4)
+    colours: dict[str, Any] = {"facecolor": facecolor, "edgecolor": edgecolor}
+    axes.add_patch(Rectangle(corner, 0.8, 0.8, linewidth=0.7, **colours))
+
+
+def _kill_legend(axes: Axes) -> None:
+    square: dict[str, Any] = {"marker": "s", "linestyle": "none", "markersize": 5}
+    for label, look in (
+        ("the claim that has to notice, and did", {**square, "color": ORANGE}),
+        (
+            "has to notice, and did not",
+            {**square, "color": ORANGE, "markerfacecolor": "none"},
+        ),
+        ("another claim noticed", {**square, "color": BLUE}),
+        ("noticed first", {**square, "marker": ".", "color": INK}),
+    ):
+        axes.plot([], [], label=label, **look)
+    _legend(axes, columns=2)
+
+
 def _level_lines(axes: Axes, levels: Sequence[Row]) -> None:
     styles = [(GREEN, "solid"), (MUTED, "dashed"), (PURPLE, "dotted")]
     for level, (colour, line) in zip(levels, styles, strict=False):

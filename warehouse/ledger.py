@@ -326,24 +326,34 @@ class ContractPreset:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What the drills found out about a claim: a limit lies between the two numbers."""
+    """What the drills found out about a requirement whose check kills a fault."""
 
     TABLE: ClassVar[str] = "calibration"
 
     claim: str
     """Claim that was drilled."""
+    stage: str
+    """Stage whose evidence the requirement is judged on."""
     measure: str
     """Measure whose limit is calibrated."""
+    relation: str
+    """How value and limit must stand to each other."""
+    cases: str
+    """Cases that the requirement lists, joined by spaces; empty for any."""
+    preset: str
+    """Preset of the system that was drilled."""
     unit: str
-    """Unit of the two numbers."""
-    noise: float
-    """Largest value of the correct system."""
-    smallest_effect: float
-    """Smallest value of a fault that the check kills."""
+    """Unit of the two numbers; empty for comparisons and refusals."""
+    noise: Annotated[float | None, null_when("the relation compares texts")] = None
+    """Value of the correct system that is nearest to the limit."""
+    smallest_effect: Annotated[
+        float | None, null_when("the relation compares texts, or no number was left")
+    ] = None
+    """Value nearest to the limit of a fault that the check kills."""
     fault: str
     """Fault with that smallest effect."""
     source_sha256: str
-    """Digest of the source of the check and of the functions that it measures."""
+    """Digest of the source of the stage: of its check and of what it measures."""
 
 
 @dataclass(frozen=True, kw_only=True)

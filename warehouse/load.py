@@ -16,7 +16,7 @@ import duckdb
 import pyarrow
 
 from warehouse import ledger
-from warehouse.calibration import read_calibration
+from warehouse.calibration import check_limits, read_calibration
 from warehouse.contents import Contents
 from warehouse.contract import Claim, read_contract
 from warehouse.evidence import to_table
@@ -127,10 +127,16 @@ def build_warehouse(
         claims: the contract.
         calibration: rows of the calibration table; the committed ones by default.
         needed: tables and views to make; every one by default.
+
+    Raises:
+        ContractError: a drill has shown that a limit of the contract is none.
     """
     needed = needed or needed_for(None)
+    claims = tuple(claims)
+    drilled = read_calibration() if calibration is None else list(calibration)
+    check_limits(drilled, claims)
     contents.add(*_contract_rows(claims))
-    contents.add(*(read_calibration() if calibration is None else calibration))
+    contents.add(*drilled)
     if needed.tables & _DESCRIBING:
         contents.add(*_descriptions(read_views()))
     contents.add(

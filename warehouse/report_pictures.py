@@ -7,6 +7,7 @@ from warehouse.figures import (
     Row,
     attention_head,
     cache_bytes,
+    kill_matrix,
     learning_curve,
     logit_errors,
     stage_durations,
@@ -42,6 +43,12 @@ CAPTIONS = {
         "What a release policy costs in accuracy",
         "On every valid held-out target; the FP32 release is the yardstick.",
     ),
+    "kill_matrix": (
+        "Planted faults, and who noticed",
+        "Each row is a system, a file or a step with one planted defect; each column a "
+        "claim, or a promise of the store. Every fault has its own square filled; what "
+        "is no fault has none.",
+    ),
     "stage_durations": (
         "Where the time goes",
         "Wall-clock time of the execution that each stage rests on; branches run side "
@@ -59,6 +66,8 @@ def draw_pictures(rows: Mapping[str, Sequence[Row]]) -> list[Picture]:
     drawings: dict[str, str] = {}
     if rows["curve"]:
         drawings["learning_curve"] = learning_curve(rows["curve"], rows["levels"])
+    if rows["drills"]:
+        drawings["kill_matrix"] = kill_matrix(rows["drills"], rows["kills"])
     for name, draw, needed in (
         ("attention_head", attention_head, rows["attention"]),
         ("cache_bytes", cache_bytes, rows["caches"]),

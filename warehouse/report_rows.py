@@ -24,6 +24,8 @@ VIEWS: Mapping[str, str] = {
     "caches": "cache_bytes",
     "errors": "logit_error_summary",
     "stages": "stage_durations",
+    "drills": "drills",
+    "kills": "kill_matrix",
 }
 
 

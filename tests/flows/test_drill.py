@@ -7,28 +7,45 @@ from subprocess import CompletedProcess
 
 import pytest
 
-SMALL = ("--set", "train.updates=10", "--set", "train.overfit_updates=2")
+FAULT = "causal-mask-leaks-one"
+OWN_CLAIM = "1.8"
 
 
 @pytest.mark.timeout(600)
-def test_a_drill_runs_its_own_stages_and_finds_every_fault(
+def test_a_drill_of_one_fault_tells_who_noticed_it(
     harness: Callable[..., CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    done = harness("drill", *SMALL, "--json", "--root", tmp_path)
+    done = harness("drill", "--fault", FAULT, "--json", "--root", tmp_path, timeout=580)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    nowhere = [row["control"] for row in document["faults"] if not row["first_kind"]]
-    assert nowhere == ["none"]
-    assert {row["claim"]: row["rows_missing"] for row in document["claims"]} == {
-        "2.5": 0
-    }
+    (row,) = document["drills"]
+    assert (row["fault"], row["outcome"], row["claim"]) == (FAULT, "killed", OWN_CLAIM)
+    # without the fault nothing is found, or it would not count
+    assert row["claims_turned"] > 1
+    assert OWN_CLAIM in row["claims"].split()
     asked = "select flow, stage from run_stages join runs using (run_id)"
     rows = harness("sql", asked, "--format", "json", "--root", tmp_path)
-    assert {(row["flow"], row["stage"]) for row in json.loads(rows.stdout)} == {
-        ("drill", "tokenize_corpus"),
-        ("drill", "train_model"),
-        ("drill", "drill_recovery"),
-    }
+    assert json.loads(rows.stdout) == [{"flow": "drill", "stage": "drill_system"}]
+
+
+def test_an_unknown_fault_is_refused_before_anything_starts(
+    harness: Callable[..., CompletedProcess[str]], tmp_path: Path
+) -> None:
+    done = harness(
+        "drill", "--fault", "causal-mask-leak-one", "--root", tmp_path / "new"
+    )
+    assert done.returncode == 2
+    assert f"Did you mean {FAULT!r}?" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_drill_of_some_faults_calibrates_nothing(
+    harness: Callable[..., CompletedProcess[str]], tmp_path: Path
+) -> None:
+    done = harness("drill", "--accept", "--fault", FAULT, "--root", tmp_path / "new")
+    assert done.returncode == 2
+    assert "a drill of all faults" in done.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_training_that_ends_before_the_drill_is_refused_before_it_starts(

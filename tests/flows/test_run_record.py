@@ -63,6 +63,15 @@ def test_a_proof_and_a_whole_run_are_about_one_subject(subject):
     assert without.start().components["system"] != whole.components["system"]
 
 
+def test_a_stage_that_tries_other_systems_is_no_part_of_the_subject(subject):
+    from tasks.drill_system import drill_system
+
+    tried = replace(subject, stages=(*subject.stages, drill_system))
+    apart = replace(tried, apart=(drill_system,))
+    assert tried.modules() == tried.sources() == apart.sources()
+    assert apart.modules() == subject.modules() != tried.modules()
+
+
 def test_every_proof_is_a_stage_called_like_its_command():
     from flows.proofs import PROOFS
 
@@ -71,9 +80,9 @@ def test_every_proof_is_a_stage_called_like_its_command():
 
 
 def test_the_proof_of_recovery_drills_its_own_comparison():
-    from flows.proofs import DRILLS, PROOFS, proof_stages
+    from flows.proofs import DRILL_OF_RECOVERY, PROOFS, proof_stages
 
-    assert set(DRILLS) <= set(PROOFS["recovery"])
+    assert DRILL_OF_RECOVERY in PROOFS["recovery"]
     stages = proof_stages()
     # three proofs, two rehearsals, and the stage that takes in what a target left
     assert len(stages) == len(set(stages)) == 6

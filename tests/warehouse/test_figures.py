@@ -42,6 +42,19 @@ LEVELS = [{"name": "held-out", "nats_per_token": 1.071}]
 CACHES = [{"cache_policy": "fp32", "part": "keys", "part_bytes": 1152}]
 ERRORS = [{"release_policy": "bf16", "largest_error": 0.03, "mean_error": 0.004}]
 STAGES = [{"stage": "train_model", "program_seconds": 2.0, "around_seconds": 0.1}]
+DRILLS = [
+    {"fault_group": "attention", "fault": "mask-leaks", "claim": "1.8"}
+    | {"is_benign": False, "is_killed": True},
+    {"fault_group": "store", "fault": "last-byte-lost", "claim": "store"}
+    | {"is_benign": False, "is_killed": False},
+    {"fault_group": "attention", "fault": "other-fill", "claim": "1.8"}
+    | {"is_benign": True, "is_killed": False},
+]
+KILLS = [
+    {"fault": "mask-leaks", "claim": claim, "is_own_claim": claim == "1.8"}
+    | {"is_first": claim == "1.10"}
+    for claim in ("1.8", "1.10")
+]
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +65,7 @@ def drawings() -> dict[str, str]:
         "cache_bytes": figures.cache_bytes(CACHES),
         "logit_errors": figures.logit_errors(ERRORS),
         "stage_durations": figures.stage_durations(STAGES),
+        "kill_matrix": figures.kill_matrix(DRILLS, KILLS),
     }
 
 

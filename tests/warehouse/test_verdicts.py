@@ -15,7 +15,6 @@ from tests.warehouse.made_rows import (
     refusal,
     verdict_of,
 )
-from warehouse.ledger import Calibration
 
 
 @pytest.mark.parametrize(
@@ -259,25 +258,6 @@ def test_a_declared_scope_is_judged_when_the_subject_is_declared(
     made.execute("train_model", [number(1)])
     made.run("run-1", is_declared=True)
     assert verdict_of(opened(claim(requirement(scope="declared")))) == REVISE
-
-
-def test_a_drilled_claim_reads_accept(made, opened, claim, requirement):
-    made.execute("train_model", [number(0), number(0, claim="1.2")])
-    made.run("run-1")
-    row = Calibration(
-        claim="1.1",
-        measure="errors",
-        unit="errors",
-        noise=0.0,
-        smallest_effect=1.0,
-        fault="adam_from_zero",
-        source_sha256="00",
-    )
-    connection = opened(
-        claim(requirement()), claim(requirement("1.2")), calibration=[row]
-    )
-    assert verdict_of(connection, "1.1") == ACCEPT
-    assert verdict_of(connection, "1.2") == UNDRILLED
 
 
 def test_a_relation_that_the_view_does_not_know_is_never_met(

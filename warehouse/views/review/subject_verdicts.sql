@@ -1,5 +1,5 @@
 -- grain: subject, claim
--- reads: subjects, raw.claims, raw.calibration, claim_steps
+-- reads: subjects, raw.claims, current_calibration, claim_steps
 -- review: one verdict for each claim of the contract, also for one nobody measured
 -- kept: all
 with
@@ -13,7 +13,10 @@ claims as (
 ),
 
 drilled as (
-    select distinct claim from raw.calibration
+    select
+        subject,
+        claim
+    from current_calibration
 ),
 
 steps as (
@@ -68,7 +71,9 @@ judged as (
             subjects.subject = counted.subject
             and claims.claim = counted.claim
     left join drilled
-        on claims.claim = drilled.claim
+        on
+            subjects.subject = drilled.subject
+            and claims.claim = drilled.claim
 )
 
 select * from judged

@@ -1,0 +1,175 @@
+"""The drill of the system: every planted fault, held against the whole contract.
+
+A fault runs through the stages whose checks can see it, in a store of its own, beside
+the same system without a fault. What the requirements of the contract read there comes
+from the views that judge every run; nothing is decided here.
+"""
+
+import inspect
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from model.config import RunConfig
+from tasks import progress
+from tasks.certify_crash import certify_crash
+from tasks.certify_recovery import certify_recovery
+from tasks.corpus_files import corpus_files
+from tasks.errors import StageError
+from tasks.evaluate_heldout import evaluate_heldout
+from tasks.export_endpoints import export_endpoints
+from tasks.interrupt_training import interrupt_training
+from tasks.profile_runtime import profile_runtime
+from tasks.program_environment import root_of
+from tasks.quantize_cache import quantize_cache
+from tasks.resume_training import resume_training
+from tasks.stage import StageTask, stage
+from tasks.tokenize_corpus import tokenize_corpus
+from tasks.train_model import train_model
+from tasks.trial import Trial, Tried, made_by
+from tasks.work import Work
+from warehouse.records.drills import DrilledRequirement, PlantedFault
+
+LIST = "model.programs.list_faults"
+BUILT_IN = "built-in"
+"""Name of the trial of the system without a fault."""
+SHOWN = 400
+"""Characters that are kept of the sentence with which a stage stopped."""
+SIDE_BY_SIDE = 2
+"""Faults that are tried at a time; a program keeps little more than one core busy."""
+
+STAGES: tuple[StageTask, ...] = (
+    tokenize_corpus,
+    train_model,
+    interrupt_training,
+    resume_training,
+    evaluate_heldout,
+    quantize_cache,
+    export_endpoints,
+    profile_runtime,
+    certify_recovery,
+    certify_crash,
+)
+"""The stages that can be tried, in the order of the DAG."""
+BY_NAME = {stage.definition.name: stage for stage in STAGES}
+
+
+class DrillFailed(StageError):
+    """The system without a fault could not be measured, so no fault can be."""
+
+
+def _loaded_by_name() -> tuple[str, ...]:
+    """Returns the modules of faults, which no syntax tree names."""
+    folder = root_of("model") / "model" / "faults"
+    return tuple(
+        f"model.faults.{path.stem}" for path in sorted(folder.glob("[!_]*.py"))
+    )
+
+
+PROGRAMS = (
+    LIST,
+    *dict.fromkeys(p for each in STAGES for p in each.definition.programs),
+)
+
+
+@stage(
+    programs=(*PROGRAMS, "model.faults", "model.replaced", *_loaded_by_name()),
+    writes=(PlantedFault, DrilledRequirement),
+    not_in_key=("manifest_path",),
+)
+def drill_system(
+    work: Work,
+    manifest_path: str,
+    manifest_sha256: str,
+    tried: RunConfig,
+    faults: list[str],
+    rules_sha256: str,
+) -> None:
+    """Tries the system without a fault and with each, and reads the requirements.
+
+    Args:
+        work: The working side of this execution.
+        manifest_path: Where the manifest lies; not part of the stage's key.
+        manifest_sha256: Digest of the manifest and of every file it lists.
+        tried: Configuration of the trials.
+        faults: Names of the faults; empty for all.
+        rules_sha256: Digest of the contract and views, which read the requirements.
+    """
+    assert manifest_sha256 and rules_sha256, "they are there for the key"
+    listed = work.run(LIST, {"faults": faults})
+    stages: dict[str, list[str]] = json.loads((listed.out / "stages.json").read_text())
+
+    root = work.scratch("trials")
+    corpus = corpus_files(manifest_path)
+    # What a smaller system breaks without a fault is no fault's doing, and is told so.
+    trial = Trial(root, tried, corpus, work.runtime, is_declared=True)
+    outcomes = _try(trial, stages)
+
+    # DuckDB is loaded where it is asked alone.
+    from warehouse.drills import read_requirements
+
+    # In the order of the DAG, so that the first row of a fault is who noticed first.
+    rows = read_requirements(root)
+    work.record(*sorted(rows, key=lambda row: list(BY_NAME).index(row.drilled_stage)))
+    work.record(*(_ended(*each) for each in outcomes.items() if each[1].failure))
+
+
+def _try(trial: Trial, stages: Mapping[str, Sequence[str]]) -> dict[str, Tried]:
+    """Returns what came of each fault, on what the correct system made before it."""
+    with progress.silence():
+        correct = trial.run(BUILT_IN, _needed(stages.values()))
+    if correct.failure:
+        raise DrillFailed(f"The system without a fault stopped: {correct.failure}")
+    done = itertools.count(1)
+
+    def run(fault: str) -> Tried:
+        asked = [BY_NAME[name] for name in BY_NAME if name in stages[fault]]
+        own = {made_by(each) for each in asked}
+        made = correct.executions.items()
+        given = {name: execution for name, execution in made if name not in own}
+        with progress.silence():
+            tried = trial.run(fault, asked, system={"fault": fault}, given=given)
+        _tell(f"fault {next(done)} of {len(stages)}: {fault}")
+        return tried
+
+    _tell("the system without a fault is measured")
+    with ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as pool:
+        return dict(zip(stages, pool.map(run, stages), strict=True))
+
+
+def _needed(named: Iterable[Sequence[str]]) -> list[StageTask]:
+    """Returns the stages that some fault runs, with those whose results they take."""
+    wanted = {name for names in named for name in names}
+    for later in reversed(STAGES):
+        if later.definition.name in wanted:
+            taken = inspect.signature(later.body).parameters
+            wanted |= {name for name in BY_NAME if made_by(BY_NAME[name]) in taken}
+    return [BY_NAME[name] for name in BY_NAME if name in wanted]
+
+
+def _ended(fault: str, tried: Tried) -> DrilledRequirement:
+    stage, _, sentence = tried.failure.partition(": ")
+    return DrilledRequirement(
+        fault=fault,
+        drilled_stage=stage,
+        requirement_id=0,
+        claim="",
+        measure="",
+        relation="",
+        unit="",
+        limit_value=None,
+        rows_met=0,
+        rows_unmet=0,
+        rows_missing=0,
+        worst_case="",
+        worst_value=None,
+        worst_margin=None,
+        expected="",
+        measured="",
+        failure=" ".join(sentence.split())[:SHOWN],
+    )
+
+
+def _tell(message: str) -> None:
+    progress.tell("drill_system", event="drill", message=message)

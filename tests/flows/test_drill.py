@@ -5,24 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import pytest
-
-FAULT = "causal-mask-leaks-one"
-OWN_CLAIM = "1.8"
+OWN_CLAIMS = {"newline-translation-on-read": "1.1", "bos-doubled": "1.3"}
+FAULT = "bos-doubled"
 
 
-@pytest.mark.timeout(600)
-def test_a_drill_of_one_fault_tells_who_noticed_it(
+def test_a_drill_of_two_faults_tells_who_noticed_them(
     harness: Callable[..., CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    done = harness("drill", "--fault", FAULT, "--json", "--root", tmp_path, timeout=580)
+    done = harness("drill", "--fault", *OWN_CLAIMS, "--json", "--root", tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    (row,) = document["drills"]
-    assert (row["fault"], row["outcome"], row["claim"]) == (FAULT, "killed", OWN_CLAIM)
-    # without the fault nothing is found, or it would not count
-    assert row["claims_turned"] > 1
-    assert OWN_CLAIM in row["claims"].split()
+    assert {row["fault"]: row["claim"] for row in document["drills"]} == OWN_CLAIMS
+    for row in document["drills"]:
+        assert row["outcome"] == "killed"
+        assert row["claim"] in row["claims"].split()
     asked = "select flow, stage from run_stages join runs using (run_id)"
     rows = harness("sql", asked, "--format", "json", "--root", tmp_path)
     assert json.loads(rows.stdout) == [{"flow": "drill", "stage": "drill_system"}]
@@ -31,9 +27,7 @@ def test_a_drill_of_one_fault_tells_who_noticed_it(
 def test_an_unknown_fault_is_refused_before_anything_starts(
     harness: Callable[..., CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    done = harness(
-        "drill", "--fault", "causal-mask-leak-one", "--root", tmp_path / "new"
-    )
+    done = harness("drill", "--fault", "bos-double", "--root", tmp_path / "new")
     assert done.returncode == 2
     assert f"Did you mean {FAULT!r}?" in done.stderr
     assert not (tmp_path / "new").exists()

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.faults import NO_REPORT, Fault, baseline_scenes, workflow_scenes
-from tests.faults.planting import rewritten, swapped
+from tests.faults import (
+    NO_REPORT,
+    baseline_faults,
+    baseline_scenes,
+    workflow_scenes,
+)
+from tests.faults.declaring import of_function
 
-GROUP = "workflow"
+_component = partial(of_function, "workflow")
 SCENES = (*workflow_scenes.SCENES, *baseline_scenes.SCENES)
-
-
-def _component(
-    name: str,
-    scene: str,
-    claim: str,
-    replaces: str,
-    summary: str,
-    source: str,
-    make: Callable[[Any], Any],
-) -> Fault:
-    return Fault(
-        name=name,
-        group=GROUP,
-        summary=summary,
-        source=source,
-        claim=claim,
-        replaces=replaces,
-        scene=scene,
-        component=swapped(replaces, make),
-    )
 
 
 def _without(kind: str) -> Callable[[Any], Any]:
@@ -273,97 +258,4 @@ PROGRAMS = (
 )
 
 
-def _view(
-    name: str, scene: str, view: str, summary: str, source: str, *changes: Any
-) -> Fault:
-    return Fault(
-        name=name,
-        group=GROUP,
-        summary=summary,
-        source=source,
-        claim="baseline",
-        replaces=f"warehouse/views/review/{view}.sql",
-        scene=scene,
-        component=rewritten(view, *changes),
-    )
-
-
-NOTHING_COMPARED = ("when agreeing_values = 0 then 'nothing comparable'", "")
-
-BASELINES = (
-    _view(
-        "baseline-compared-with-itself",
-        "compared_with_itself",
-        "comparison",
-        "A run that is its own baseline agrees with it.",
-        NO_REPORT,
-        ("when before_run_id = after_run_id then 'itself'", ""),
-        ("when recomputed_stages = 0 then 'not recomputed'", ""),
-        NOTHING_COMPARED,
-    ),
-    _view(
-        "empty-comparison-passes",
-        "compared_without_a_row",
-        "comparison",
-        "Two runs without a value in common agree.",
-        NO_REPORT,
-        NOTHING_COMPARED,
-    ),
-    _view(
-        "missing-baseline-passes",
-        "compared_without_a_baseline",
-        "comparison",
-        "A run that has no baseline agrees with it.",
-        NO_REPORT,
-        (
-            "when before_run_id is null then 'no baseline'",
-            "when before_run_id is null then 'agrees'",
-        ),
-    ),
-    _view(
-        "reused-execution-agrees",
-        "compared_on_the_same_executions",
-        "comparison",
-        "A run agrees with the one whose executions it has taken over.",
-        NO_REPORT,
-        (
-            "when recomputed_stages = 0 then 'not recomputed'",
-            "when recomputed_stages = 0 then 'agrees'",
-        ),
-    ),
-    _view(
-        "regression-tolerated",
-        "compared_with_a_better_one",
-        "comparison",
-        "An exact value that differs is no finding.",
-        NO_REPORT,
-        ("when findings > 0 then 'worse'", ""),
-    ),
-    _view(
-        "half-finished-run-reported",
-        "accepted_unfinished",
-        "acceptance",
-        "A run that never came to its end becomes a baseline.",
-        "huggingface/transformers#35782",
-        ("when status <> 'completed'", "when false"),
-        ("when stage_count = 0", "when false"),
-    ),
-    _view(
-        "refuted-run-accepted",
-        "accepted_refuted",
-        "acceptance",
-        "A run with a claim to revise becomes a baseline.",
-        NO_REPORT,
-        ("when revision is not null", "when false"),
-    ),
-    _view(
-        "damaged-run-accepted",
-        "accepted_damaged",
-        "acceptance",
-        "A run of which a file was altered becomes a baseline.",
-        "restic/restic#3239",
-        ("when damage is not null", "when false"),
-    ),
-)
-
-FAULTS = (*KEYS, *REUSE, *PROGRAMS, *BASELINES)
+FAULTS = (*KEYS, *REUSE, *PROGRAMS, *baseline_faults.FAULTS)

@@ -95,7 +95,8 @@ def _batch_means(own: BatchEvaluation) -> tuple[float, float, int]:
     for start in range(0, len(own.losses), size):
         batch = own.losses[start : start + size].astype(np.float64)
         targets = int(own.valid_targets[start : start + size].sum())
-        means.append(float(batch.sum()) / targets)
+        # Documents that were left out have no target; they are told by the losses.
+        means.append(float(batch.sum()) / max(targets, 1))
         # Loss after loss onto one running sum, as over the whole set.
         total = np.cumsum(np.concatenate([[total], batch.ravel()]))[-1]
         counted += targets

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from model.faults import Fault
 
 GROUP = "export"
@@ -29,7 +31,14 @@ def _parameters_baked(original: Callable[..., Any]) -> Any:
 
 
 def _inputs_narrowed(original: Callable[..., None]) -> Any:
-    return lambda name, inputs, arguments: None
+    def require_inputs(name: str, inputs: Any, arguments: Any) -> None:
+        narrowed = [
+            each.astype(np.int32) if each.dtype == np.int64 else each
+            for each in arguments
+        ]
+        original(name, inputs, narrowed)
+
+    return require_inputs
 
 
 def _bytes_not_hashed(original: Callable[..., None]) -> Any:
@@ -47,7 +56,7 @@ FAULTS = (
     ),
     fault(
         name="input-dtype-canonicalised",
-        summary="Tokens of another type are narrowed in silence.",
+        summary="Tokens of 64 bits are narrowed to 32 in silence.",
         source="jax-ml/jax#11895",
         claim="4.2",
         replaces="model.release._require_inputs",

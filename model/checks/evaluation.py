@@ -6,11 +6,13 @@ gets another number as soon as two batches differ in length, which is shown besi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from model.checks.differences import largest_value
 from model.checks.rows import Row, array_comparison, comparison, count, real
 from model.evaluation import Evaluation, sequential_sum
 from model.parameters import Parameters
@@ -105,11 +107,17 @@ def _batch_means(own: BatchEvaluation) -> tuple[float, float, int]:
 
 def _largest_mean_error(rows: Sequence[Row]) -> Row:
     errors = [row for row in rows if row.get("measure") == "mean_of_batch_means_off_by"]
-    largest = max(errors, key=lambda row: row["value_real"])
-    measure = "mean_of_batch_means_largest_error"
-    return real(
-        BATCHES, measure, "", largest["value_real"], "nats", largest["case_name"]
+    # What is no number has become null; it is the largest of all.
+    sizes = [math.nan if x is None else x for x in (r["value_real"] for r in errors)]
+    largest = largest_value(sizes)
+    cases = [row["case_name"] for row in errors]
+    found = (
+        case
+        for case, x in zip(cases, sizes, strict=True)
+        if x == largest or math.isnan(x)
     )
+    measure = "mean_of_batch_means_largest_error"
+    return real(BATCHES, measure, "", largest, "nats", next(found, ""))
 
 
 def measure_state(before: str, after: str) -> Row:

@@ -6,6 +6,7 @@ and show nothing. All statuses are those of the views.
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from model import digests
 from model.checks import recovery
+from model.checks.endpoints import check_outputs
 from model.checks.restored import restored_checkpoint
 from model.checks.rows import array_comparison
 from tests.comparators import INVALID, MET, MISSING, UNMET, statuses
@@ -58,6 +60,25 @@ def test_arrays_without_entries_and_an_array_with_itself_are_no_comparison() -> 
     for other in (one, one[:2], one[::-1]):
         with pytest.raises(ValueError, match="with itself"):
             array_comparison("1.1", "bits", "", one, other, "itself")
+
+
+def test_endpoints_whose_outputs_are_no_numbers_are_not_their_source(
+    tmp_path: Path,
+) -> None:
+    rows = []
+    for value in (1.0, NAN, INF):
+        output = np.full(2, value, np.float32)
+
+        class Reloaded:
+            inputs = ("float32[2]",)
+
+            def __call__(self, given: np.ndarray, output: Any = output) -> Any:
+                return [output.copy()]
+
+        release: Any = SimpleNamespace(endpoints={"decode": Reloaded()})
+        source = {"decode/normal/in/0": np.ones(2), "decode/normal/out/0": output}
+        rows += check_outputs(release, source)
+    assert statuses(tmp_path, rows) == [MET, UNMET, UNMET]
 
 
 def test_a_mapping_without_arrays_has_no_digest_to_agree_with() -> None:

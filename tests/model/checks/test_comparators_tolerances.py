@@ -14,6 +14,7 @@ from model.checks import controllers, draws, updates
 from model.checks.cache_storage import CodeTally
 from model.checks.dense import _differing
 from model.checks.differences import largest_difference, largest_value
+from model.checks.evaluation import _largest_mean_error
 from model.checks.policies import _reason
 from model.checks.precision import compare_logits, summary_rows
 from model.checks.rows import real
@@ -199,3 +200,14 @@ def test_products_that_are_no_numbers_on_both_sides_differ() -> None:
     broken = np.array([1.0, NAN, INF], np.float32)
     assert _differing(broken, broken.copy()) == 2
     assert _differing(np.float32([0.0]), np.float32([-0.0])) == 1
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_mean_of_batch_means_that_is_no_number_is_the_largest_error(place) -> None:
+    rows = [
+        real("2.6", "mean_of_batch_means_off_by", f"batch-{size}", 0.1, "nats")
+        for size in (1, 5)
+    ]
+    assert _largest_mean_error(rows)["value_real"] == 0.1
+    rows[place] |= {"value_real": None, "reason": "not_finite"}
+    assert _largest_mean_error(rows)["reason"] == "not_finite"

@@ -238,6 +238,8 @@ def kill_matrix(drills: Sequence[Row], kills: Sequence[Row]) -> str:
     def draw(axes: Axes) -> None:
         for place, row in rows:
             _fault_label(axes, place, row)
+            if not row["fault"]:
+                axes.axhline(place, color=RULE, linewidth=0.6, zorder=0)
             if row["fault"] and not row["is_benign"]:
                 column = claims.index(row["claim"])
                 _square(axes, column, place, facecolor="none", edgecolor=ORANGE)

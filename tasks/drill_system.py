@@ -103,7 +103,7 @@ def drill_system(
     root = work.scratch("trials")
     corpus = corpus_files(manifest_path)
     # What a smaller system breaks without a fault is no fault's doing, and is told so.
-    trial = Trial(root, tried, corpus, work.runtime, is_declared=True)
+    trial = Trial(root, tried, corpus, work.runtime, is_declared=True, is_heard=False)
     outcomes = _try(trial, stages)
 
     # DuckDB is loaded where it is asked alone.
@@ -117,8 +117,7 @@ def drill_system(
 
 def _try(trial: Trial, stages: Mapping[str, Sequence[str]]) -> dict[str, Tried]:
     """Returns what came of each fault, on what the correct system made before it."""
-    with progress.silence():
-        correct = trial.run(BUILT_IN, _needed(stages.values()))
+    correct = trial.run(BUILT_IN, _needed(stages.values()))
     if correct.failure:
         raise DrillFailed(f"The system without a fault stopped: {correct.failure}")
     done = itertools.count(1)
@@ -128,8 +127,7 @@ def _try(trial: Trial, stages: Mapping[str, Sequence[str]]) -> dict[str, Tried]:
         own = {made_by(each) for each in asked}
         made = correct.executions.items()
         given = {name: execution for name, execution in made if name not in own}
-        with progress.silence():
-            tried = trial.run(fault, asked, system={"fault": fault}, given=given)
+        tried = trial.run(fault, asked, system={"fault": fault}, given=given)
         _tell(f"fault {next(done)} of {len(stages)}: {fault}")
         return tried
 

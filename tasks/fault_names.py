@@ -19,6 +19,14 @@ def fault_names() -> dict[str, list[str]]:
 def _listed(program: str) -> list[str]:
     request = {"faults": [], "is_listing": True}
     with temporary_folder("faults") as folder:
-        run = run_program(ProgramCall(program=program, request=request, folder=folder))
+        run = run_program(
+            ProgramCall(
+                program=program,
+                request=request,
+                folder=folder,
+                # Whichever folder these are imported from, tests lie beside tasks.
+                module_root=drill_store.folder_of_tests(),
+            )
+        )
         rows = json.loads(Path(run.out, "records", "planted_faults.json").read_bytes())
     return [row["fault"] for row in rows]

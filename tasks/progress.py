@@ -7,7 +7,6 @@ nowhere.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 ENTERED = "entered"
@@ -33,13 +32,10 @@ Listener = Callable[[str, dict[str, Any]], None]
 
 _lock = threading.Lock()
 _listeners: list[Listener] = []
-_is_silent = ContextVar("is_silent", default=False)
 
 
 def tell(stage: str, **event: Any) -> None:
     """Passes one event of a stage to every listener."""
-    if _is_silent.get():
-        return
     with _lock:
         listeners = list(_listeners)
     for listener in listeners:
@@ -56,17 +52,3 @@ def listening(listener: Listener) -> Iterator[None]:
     finally:
         with _lock:
             _listeners.remove(listener)
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Lets nobody hear of stages in this thread while the block runs.
-
-    A stage that tries others out runs stages of the same names as those that are
-    followed.
-    """
-    token = _is_silent.set(True)
-    try:
-        yield
-    finally:
-        _is_silent.reset(token)

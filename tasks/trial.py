@@ -75,6 +75,7 @@ class Trial:
         runtime: Mapping[str, str],
         *,
         is_declared: bool = False,
+        is_heard: bool = True,
     ) -> None:
         """Opens a store in a folder that is the trial's alone.
 
@@ -85,12 +86,14 @@ class Trial:
             runtime: The numerics fingerprint that programs have to run under.
             is_declared: Whether claims about the declared corpus are asked too; they
                 need all of it.
+            is_heard: Whether those who follow the run hear of its stages.
         """
         self.store = Store(root)
         self.config = config
         self.corpus = corpus
         self.runtime = dict(runtime)
         self.is_declared = is_declared
+        self.is_heard = is_heard
         self._numbers = itertools.count(1)
 
     def run(
@@ -141,7 +144,14 @@ class Trial:
             definition, {**inputs, "runtime": self.runtime}
         ) + (KeyComponent("trial", "system", canonical_sha256(dict(system or {}))),)
         with temporary_folder(definition.name) as folder:
-            work = Work(definition, self.store, self.runtime, folder, system=system)
+            work = Work(
+                definition,
+                self.store,
+                self.runtime,
+                folder,
+                system=system,
+                is_heard=self.is_heard,
+            )
             stage.body(work, **inputs)
             return self.store.commit(
                 stage=definition.name,

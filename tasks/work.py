@@ -8,6 +8,7 @@ import json
 import platform
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Work:
         folder: Path,
         *,
         system: Mapping[str, str] | None = None,
+        is_heard: bool = True,
     ) -> None:
         """Starts with no records and no artifacts.
 
@@ -46,6 +48,8 @@ class Work:
             folder: Private to this work.
             system: What its programs run in the place of the built-in system, as
                 `model.replaced.install` takes it.
+            is_heard: Whether those who follow the run hear of it; a stage that is tried
+                out has the name of one that they follow.
         """
         self.records: list[Any] = []
         self.kept: dict[str, Path] = {}
@@ -53,6 +57,7 @@ class Work:
         self._store = store
         self._runtime = dict(runtime)
         self._folder = folder
+        self._is_heard = is_heard
         self._system = {"system": dict(system)} if system else {}
         self._tables = {record.TABLE: record for record in stage.writes}  # type: ignore[attr-defined]
 
@@ -78,7 +83,7 @@ class Work:
                 or altered.
         """
         wanted = [execution.artifact(name) for name in names] or execution.artifacts
-        with spending(self._stage.name, HASHING):
+        with self._spending(HASHING):
             return {each.name: str(self._store.artifact_path(each)) for each in wanted}
 
     def run(
@@ -117,16 +122,14 @@ class Work:
             folder=Path(tempfile.mkdtemp(dir=self._folder)),
             label=label,
             kill_when=kill_when,
-            on_event=lambda event: progress.tell(
-                self._stage.name, **{**event, "label": label}
-            ),
+            on_event=lambda event: self._tell({**event, "label": label}),
             environment=environment,
             module_root=module_root,
             prefix=prefix,
             deadline_seconds=deadline_seconds,
         )
         try:
-            with spending(self._stage.name, PROGRAMS):
+            with self._spending(PROGRAMS):
                 run = run_program(call)
         except ProgramRefused as refused:
             # A stage may expect the refusal; the process was as real as any other.
@@ -174,7 +177,7 @@ class Work:
             )
             for number, request in enumerate(requests)
         ]
-        with spending(self._stage.name, PROGRAMS):
+        with self._spending(PROGRAMS):
             gang = run_calls(calls)
         for run in gang.runs:
             self.record(_program_row(run))
@@ -225,6 +228,13 @@ class Work:
         for file in sorted((run.out / "artifacts").glob("*")):
             self.keep(file)
 
+    def _tell(self, event: Mapping[str, Any]) -> None:
+        if self._is_heard:
+            progress.tell(self._stage.name, **event)
+
+    def _spending(self, part: str) -> AbstractContextManager[None]:
+        return spending(self._stage.name, part) if self._is_heard else nullcontext()
+
     def _refuse_unknown_program(self, program: str) -> None:
         if program not in self._stage.programs:
             raise ResultsMalformed(
@@ -243,7 +253,7 @@ class Work:
                 f"{self._stage.name} got rows of {file.stem!r}, which is not among the "
                 f"records it writes: {', '.join(sorted(self._tables))}."
             )
-        with spending(self._stage.name, RECORDING):
+        with self._spending(RECORDING):
             return [record_from(record, row) for row in json.loads(file.read_bytes())]
 
     def _compare_runtime(self, run: ProgramRun) -> None:

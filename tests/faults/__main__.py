@@ -2,7 +2,8 @@
 
     python -m tests.faults REQUEST.json
 
-The request names `out`, the result folder, and may name `faults`, a list of names.
+The request names `out`, the result folder, and may name `faults`, a list of names;
+where it says `is_listing`, the faults are listed and nothing is played.
 Rows of `planted_faults` and of `drilled_requirements` come out, the latter with an
 empty fault for scenes in which nothing was planted.
 """
@@ -31,6 +32,9 @@ def main(request: dict[str, Any], out: Path) -> None:
         Refused: `request_malformed` for an unknown fault.
     """
     faults = _wanted(request.get("faults"))
+    entry.write_rows(out, "planted_faults", [as_row(planted(each)) for each in faults])
+    if request.get("is_listing"):
+        return
     scenes = every_scene()
     used = dict.fromkeys(fault.scene for fault in faults)
     plays: list[tuple[Any, Fault | None]] = [(scenes[name], None) for name in used]
@@ -38,7 +42,6 @@ def main(request: dict[str, Any], out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         played = play_all(plays, Path(folder))
         rows = judged(played, Path(folder))
-    entry.write_rows(out, "planted_faults", [as_row(planted(each)) for each in faults])
     entry.write_rows(out, "drilled_requirements", [as_row(row) for row in rows])
 
 

@@ -65,7 +65,7 @@ def drill(
         from flows.calibration import accept_drill
 
         note(accept_drill(root, run_id))
-    return show_drill(root, run_id, is_json=is_json)
+    return show_drill(root, run_id, is_whole=not fault, is_json=is_json)
 
 
 def _check_names(names: tuple[str, ...]) -> None:

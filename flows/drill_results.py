@@ -19,16 +19,19 @@ VIEWS = ("drills", "survivors", "false_alarms", "idle_checks")
 OF_RESTORE = "drill_recovery"
 
 
-def show_drill(root: Path, run_id: str, *, is_json: bool) -> int:
+def show_drill(root: Path, run_id: str, *, is_whole: bool = True, is_json: bool) -> int:
     """Shows what a drill found; returns the exit code.
 
     Args:
         root: Folder of the store.
         run_id: The run of the drill.
+        is_whole: Whether all faults were planted; some alone leave most checks idle.
         is_json: Whether one JSON document is printed and nothing else.
     """
     connection = open_run(root, run_id)
     found = {view: view_rows(connection, view) for view in VIEWS}
+    if not is_whole:
+        found["idle_checks"] = []
     stages = view_rows(connection, "raw.run_links", run_id=run_id)
     is_restored = any(row["stage"] == OF_RESTORE for row in stages)
     rows = view_rows(connection, "claim_rows", stage=OF_RESTORE) if is_restored else []
@@ -49,12 +52,12 @@ def show_drill(root: Path, run_id: str, *, is_json: bool) -> int:
         print_lines([""])
         print_table(claims, CLAIM_COLUMNS)
         print_lines(["", sentence(claims, rows), ""])
-    _print_drills(found)
+    _print_drills(found, is_whole=is_whole)
     print_lines([f"Next: harness {_next(found)}{root_option(root)}"])
     return exit_code
 
 
-def _print_drills(found: dict[str, list[Row]]) -> None:
+def _print_drills(found: dict[str, list[Row]], *, is_whole: bool) -> None:
     print_table(found["drills"], DRILL_COLUMNS, whole=["outcome", "fault"])
     print_lines([""])
     for row in found["survivors"]:
@@ -65,11 +68,12 @@ def _print_drills(found: dict[str, list[Row]]) -> None:
         print_lines([f"{row['fault']} is no fault and was accused: {accused}"])
     for row in found["idle_checks"]:
         print_lines([f"No fault turned claim {row['claim']}: {row['statement']}"])
-    print_lines([summary(found)])
+    print_lines([summary(found, is_whole=is_whole)])
 
 
-def summary(found: dict[str, list[Row]]) -> str:
+def summary(found: dict[str, list[Row]], *, is_whole: bool = True) -> str:
     """Returns how many faults were killed, in one sentence."""
+    idle = f"; {len(found['idle_checks'])} idle checks" if is_whole else ""
     outcomes = [row["outcome"] for row in found["drills"]]
     faults = sum(not row["is_benign"] for row in found["drills"])
     counts = {
@@ -81,8 +85,7 @@ def summary(found: dict[str, list[Row]]) -> str:
     alarms, benign = outcomes.count("false alarm"), len(outcomes) - faults
     return (
         f"{outcomes.count('killed')} of {faults} faults killed{others}; "
-        f"{alarms} false alarms in {benign} benign variants; "
-        f"{len(found['idle_checks'])} idle checks."
+        f"{alarms} false alarms in {benign} benign variants{idle}."
     )
 
 

@@ -12,7 +12,7 @@ from flows.proof_results import CLAIM_COLUMNS, sentence
 from flows.reading import open_run, view_rows
 from model.presets import override, preset
 
-REHEARSED = ("5.9", "5.10", "5.11", "5.12", "5.13")
+REHEARSED = ("5.9", "5.10", "5.11", "5.12", "5.13", "5.15")
 ANSWER_COLUMNS = {
     "gang": "gang",
     "controller": "controller",

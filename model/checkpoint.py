@@ -88,7 +88,7 @@ def write_checkpoint(
     mark = hashlib.sha256(manifest).hexdigest().encode()
     absent = _first_absent(target)
     try:
-        _write_files(target, {ARRAYS: content, MANIFEST: manifest, MARK: mark}, at_step)
+        write_files(target, {ARRAYS: content, MANIFEST: manifest, MARK: mark}, at_step)
     except OSError as error:
         _take_back(target, absent)
         raise Refused(
@@ -115,7 +115,9 @@ def _take_back(target: Path, absent: Path | None) -> None:
             temporary.unlink()
 
 
-def _write_files(target: Path, files: Mapping[str, bytes], at_step: AtStep) -> None:
+def write_files(
+    target: Path, files: Mapping[str, bytes], at_step: AtStep = pass_by
+) -> None:
     """Takes all the room first, then gives every file its name, the mark its last."""
     at_step("folder/before")
     target.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,8 @@ from model.digests import array_sha256
 from model.refusal import ReasonCode, Refused
 
 FORMAT = "text-harness training checkpoint"
+SHARDED_FORMAT = "text-harness sharded training checkpoint"
+"""Format of a checkpoint whose state lies in the files of several controllers."""
 VERSION = 1
 MANIFEST, MARK = "manifest.json", "COMMITTED"
 
@@ -96,13 +98,7 @@ def manifest_bytes(
         "format": FORMAT,
         "version": VERSION,
         "identity": {field: identity[field] for field in MISMATCH_CODES},
-        "progress": {
-            "step": progress.step,
-            "epoch": progress.cursor.epoch,
-            "position": progress.cursor.position,
-            "order_sha256": progress.order_sha256,
-            "cumulative_valid_targets": progress.cumulative_valid_targets,
-        },
+        "progress": progress_entries(progress),
         "arrays_file": {"sha256": hashlib.sha256(file).hexdigest(), "bytes": len(file)},
         "arrays": described,
         **({} if parts is None else {"controllers": parts}),
@@ -110,8 +106,23 @@ def manifest_bytes(
     return json.dumps(manifest, sort_keys=True, indent=1).encode()
 
 
-def read_manifest(checkpoint: Path) -> dict[str, Any]:
+def progress_entries(progress: Progress) -> dict[str, Any]:
+    """Returns where a training stands as plain values; see `recorded_progress`."""
+    return {
+        "step": progress.step,
+        "epoch": progress.cursor.epoch,
+        "position": progress.cursor.position,
+        "order_sha256": progress.order_sha256,
+        "cumulative_valid_targets": progress.cumulative_valid_targets,
+    }
+
+
+def read_manifest(checkpoint: Path, wanted: str = FORMAT) -> dict[str, Any]:
     """Returns the manifest of a checkpoint, held against its commit mark.
+
+    Args:
+        checkpoint: Folder of the checkpoint.
+        wanted: Format that it has to have.
 
     Raises:
         Refused: `checkpoint_absent` without a mark, `checkpoint_damaged` when mark or
@@ -126,12 +137,12 @@ def read_manifest(checkpoint: Path) -> dict[str, Any]:
         )
     try:
         text = (checkpoint / MANIFEST).read_bytes()
-        mark = (checkpoint / MARK).read_text("ascii")
+        mark = (checkpoint / MARK).read_bytes().decode("ascii")
         if hashlib.sha256(text).hexdigest() != mark:
             raise ValueError(f"its digest is not the one in {MARK}")
         manifest = json.loads(text)
         found = (manifest["format"], manifest["version"])
-        if found == (FORMAT, VERSION):
+        if found == (wanted, VERSION):
             _check_layout(manifest)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused(
@@ -140,28 +151,31 @@ def read_manifest(checkpoint: Path) -> dict[str, Any]:
             " an earlier checkpoint.",
             [MANIFEST],
         ) from error
-    if found != (FORMAT, VERSION):
+    if found != (wanted, VERSION):
         raise Refused(
             ReasonCode.CHECKPOINT_FORMAT_UNKNOWN,
-            f"Checkpoint {checkpoint.name!r} has format {found!r}; this version reads"
-            f" {(FORMAT, VERSION)!r}.",
-            ["format"] * (found[0] != FORMAT) + ["version"] * (found[1] != VERSION),
+            f"Checkpoint {checkpoint.name!r} has format {found!r}; what reads it here"
+            f" wants {(wanted, VERSION)!r}.",
+            ["format"] * (found[0] != wanted) + ["version"] * (found[1] != VERSION),
         )
     return manifest
 
 
 def _check_layout(manifest: Mapping[str, Any]) -> None:
     """Raises ValueError or KeyError unless every field has its type."""
-    progress, file = manifest["progress"], manifest["arrays_file"]
+    progress = manifest["progress"]
+    is_sharded = manifest["format"] == SHARDED_FORMAT
+    files = manifest["files"].values() if is_sharded else [manifest["arrays_file"]]
     numbers = ("step", "epoch", "position", "cumulative_valid_targets")
     arrays = manifest["arrays"].values()
-    described = (("sha256", str), ("dtype", str), ("shape", list))
+    own = ("shard_shape", list) if is_sharded else ("sha256", str)
+    described = (own, ("dtype", str), ("shape", list))
     typed: list[tuple[Any, type]] = [
         (manifest["identity"], dict),
         *((progress[name], int) for name in numbers),
         (progress["order_sha256"], str),
-        (file["bytes"], int),
-        (file["sha256"], str),
+        *((file["bytes"], int) for file in files),
+        *((file["sha256"], str) for file in files),
         *((array[name], kind) for array in arrays for name, kind in described),
     ]
     wrong = [value for value, kind in typed if type(value) is not kind]

@@ -1,17 +1,16 @@
 """One update of a batch whose documents are computed by many devices and controllers.
 
-Two programs for the same objective: summed losses over summed valid targets, never a
+All programs have the same objective: summed losses over summed valid targets, never a
 mean of means. *Split* runs one program a document, the same on every controller,
 gathers the results without arithmetic and adds them up from left to right in the order
-of the batch: its bits do not depend on how many controllers there are. *Collective* is
-the production update itself, with the batch laid out over a mesh; XLA chooses the order
-of its sums, so it agrees within a limit. Dropout keys follow the document, not the
-place.
+of the batch: its bits do not depend on how many controllers there are. *Whole* is the
+production update on one device, and `model.collective_update` the same over many.
+Dropout keys follow the document, not the place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from model.config import ModelConfig, TrainConfig
 from model.controllers import meet
 from model.parameters import Parameters
 from model.placement import description_of, shares
 from model.refusal import ReasonCode, Refused
-from model.tokenizer import PAD
 from model.training import (
     TrainingState,
     UpdateOutcome,
@@ -39,8 +36,6 @@ from model.training import (
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Int32, Key
-
-AXIS = "documents"
 
 Gather = Callable[[Any], Any]
 """Returns the arrays of all controllers, one after another, of a tree of arrays."""
@@ -176,6 +171,10 @@ class SplitUpdate:
         """Returns the state where updates want it: every controller has all of it."""
         return jax.tree.map(jnp.asarray, state)
 
+    def whole(self, state: TrainingState) -> TrainingState:
+        """Returns the state with all of every array on this controller."""
+        return state
+
     def __call__(
         self, state: TrainingState, rows: np.ndarray, batch: np.ndarray, key: jax.Array
     ) -> tuple[TrainingState, UpdateOutcome]:
@@ -239,110 +238,6 @@ def _kept_places(counts: Sequence[int]) -> np.ndarray:
     return np.concatenate(kept)
 
 
-class CollectiveUpdate:
-    """Makes updates by the production program, its batch laid out over all devices."""
-
-    def __init__(self, model: ModelConfig, train: TrainConfig) -> None:
-        """Lays a batch out over all devices there are.
-
-        Args:
-            model: Shape of the model.
-            train: Recipe; a batch is filled up to the same size on every device.
-        """
-        self.model = model
-        self.train = train
-        self.mesh = Mesh(np.array(ordered_devices()), (AXIS,))
-        self.everywhere = NamedSharding(self.mesh, PartitionSpec())
-        self.by_document = NamedSharding(self.mesh, PartitionSpec(AXIS))
-        self.documents_of_device = -(-train.batch_documents // self.mesh.size)
-        self.lowered: jax.stages.Lowered | None = None
-        self.compiled: jax.stages.Compiled | None = None
-
-    @property
-    def places(self) -> list[int]:
-        """Places of the batch that this controller computes, filling included."""
-        size = self.documents_of_device
-        return [
-            place
-            for i, device in enumerate(self.mesh.devices.flat)
-            if device.process_index == jax.process_index()
-            for place in range(i * size, (i + 1) * size)
-        ]
-
-    @property
-    def places_of_devices(self) -> list[int]:
-        """How many places each device computes, all devices in order."""
-        return [self.documents_of_device] * self.mesh.size
-
-    def place(self, state: TrainingState) -> TrainingState:
-        """Returns the state where updates want it: a copy on every device."""
-        return jax.tree.map(self._on_every_device, state)
-
-    def __call__(
-        self, state: TrainingState, rows: np.ndarray, batch: np.ndarray, key: jax.Array
-    ) -> tuple[TrainingState, UpdateOutcome]:
-        """Returns state and outcome of one update; see `training_loop.MakeUpdate`."""
-        size = self.documents_of_device * self.mesh.size
-        arguments = (
-            state,
-            self._laid_out(_filled(batch, size)),
-            self._laid_out(padded_rows(rows, size)),
-            self._on_every_device(jax.random.key_data(key)),
-        )
-        if self.compiled is None:
-            self.lowered = self._program().lower(*arguments)
-            self.compiled = self.lowered.compile()
-        meet("collective")
-        result: tuple[TrainingState, UpdateOutcome] = self.compiled(*arguments)
-        return result
-
-    def description(self, state: TrainingState) -> dict[str, Any]:
-        """Returns where state and batch lie, and the texts of the program."""
-        assert self.lowered is not None and self.compiled is not None
-        size = self.documents_of_device * self.mesh.size
-        batch = {
-            "tokens": self._laid_out(
-                np.zeros((size, self.model.context_tokens + 1), np.int32)
-            ),
-            "documents": self._laid_out(np.zeros(size, np.int32)),
-        }
-        return description_of(
-            state, self.lowered.as_text(), self.compiled.as_text() or "", batch
-        )
-
-    def _program(self) -> Any:
-        """The update of the whole batch: all that is new is where its arrays lie."""
-
-        def update(state: Any, tokens: Any, documents: Any, key_data: Any) -> Any:
-            keys = document_keys(jax.random.wrap_key_data(key_data), documents)
-            return training_update(
-                state, tokens, keys, self.model, self.train.optimizer
-            )
-
-        alike, split = self.everywhere, self.by_document
-        return jax.jit(
-            update, in_shardings=(alike, split, split, alike), out_shardings=alike
-        )
-
-    def _on_every_device(self, array: Any) -> jax.Array:
-        return jax.make_array_from_process_local_data(
-            self.everywhere, np.asarray(array)
-        )
-
-    def _laid_out(self, whole: np.ndarray) -> jax.Array:
-        own = whole[self.places]
-        return jax.make_array_from_process_local_data(
-            self.by_document, own, whole.shape
-        )
-
-
-def _filled(batch: np.ndarray, documents: int) -> np.ndarray:
-    """Returns a batch with further rows of PAD, which count no target."""
-    filled = np.full((documents, batch.shape[1]), PAD, dtype=batch.dtype)
-    filled[: len(batch)] = batch
-    return filled
-
-
 class WholeUpdate:
     """Makes updates by the production program on one device: what others must meet."""
 
@@ -356,6 +251,10 @@ class WholeUpdate:
     def place(self, state: TrainingState) -> TrainingState:
         """Returns the state where updates want it."""
         return jax.tree.map(jnp.asarray, state)
+
+    def whole(self, state: TrainingState) -> TrainingState:
+        """Returns the state with all of every array on this controller."""
+        return state
 
     def __call__(
         self, state: TrainingState, rows: np.ndarray, batch: np.ndarray, key: jax.Array
@@ -375,11 +274,3 @@ class WholeUpdate:
             state, tokens, keys, self.model, train.optimizer
         )
         return description_of(state, lowered.as_text(), "")
-
-
-PROGRAMS: Mapping[str, Any] = {
-    "split": SplitUpdate,
-    "collective": CollectiveUpdate,
-    "whole": WholeUpdate,
-}
-"""How an update is made, by the name that a request has for it."""

@@ -130,11 +130,7 @@ class SharedCheckpoints:
             Refused: As `load_checkpoint`; `controllers_apart` when controllers do not
                 read the same state.
         """
-        update = self._latest_update() if jax.process_index() == 0 else 0
-        if jax.process_count() > 1:
-            meet("restore")
-            chosen = multihost_utils.broadcast_one_to_all(np.int32(update))
-            update = int(chosen)
+        update = chosen_by_first(self._latest_update)
         if update == NOTHING:
             return None
         checkpoint = self._fetched(f"update-{update:06d}")
@@ -206,12 +202,7 @@ def agreed_digests(digest: str) -> list[str]:
     Raises:
         Refused: `controllers_apart`.
     """
-    if jax.process_count() == 1:
-        return [digest]
-    meet("digests")
-    own = np.frombuffer(bytes.fromhex(digest), dtype=np.uint8)
-    rows = np.asarray(multihost_utils.process_allgather(own))
-    digests = [row.tobytes().hex() for row in rows]
+    digests = gathered_digests(digest)
     apart = [i for i, each in enumerate(digests) if each != digests[0]]
     if apart:
         raise Refused(
@@ -221,6 +212,33 @@ def agreed_digests(digest: str) -> list[str]:
             [f"controllers.{i}" for i in apart],
         )
     return digests
+
+
+def gathered_digests(digest: str) -> list[str]:
+    """Returns the digest of each controller in their order.
+
+    Args:
+        digest: SHA-256 of this controller, as hex.
+    """
+    if jax.process_count() == 1:
+        return [digest]
+    meet("digests")
+    own = np.frombuffer(bytes.fromhex(digest), dtype=np.uint8)
+    rows = np.asarray(multihost_utils.process_allgather(own))
+    return [row.tobytes().hex() for row in rows]
+
+
+def chosen_by_first(choose: Callable[[], int]) -> int:
+    """Returns what controller 0 chooses, to all alike.
+
+    Args:
+        choose: Called by controller 0 alone.
+    """
+    choice = choose() if jax.process_index() == 0 else 0
+    if jax.process_count() > 1:
+        meet("choice")
+        choice = int(multihost_utils.broadcast_one_to_all(np.int32(choice)))
+    return choice
 
 
 def _opened(place: str) -> tuple[Any, str]:

@@ -22,9 +22,10 @@ from tasks.rehearsal import (
     plan_for,
     training,
 )
+from tasks.rehearse_sharded import rehearse_sharded
 from tasks.stage import stage
 from tasks.work import Work
-from warehouse.records.claims import Comparison, Measurement
+from warehouse.records.claims import Comparison, Measurement, Refusal
 from warehouse.store import Execution
 
 # Short enough for a proof; a target waits as long as its slowest update takes.
@@ -33,7 +34,7 @@ INITIALIZATION_SECONDS = 10
 SECONDS_BETWEEN_UPDATES = 1.0
 
 
-@stage(programs=PROGRAMS, writes=(Measurement, Comparison, *RECORDS))
+@stage(programs=PROGRAMS, writes=(Measurement, Comparison, Refusal, *RECORDS))
 def rehearse_target(
     work: Work,
     tokens: Execution,
@@ -63,6 +64,7 @@ def rehearse_target(
     killed = rehearsal.train_and_lose_one(controllers)
     work.record(*ending_rows("killed", killed, FAILED))
     _restart_all_ways(work, rehearsal, controllers)
+    rehearse_sharded(work, rehearsal, controllers)
     _fail_all_ways(work, rehearsal, controllers)
     rehearsal.compare()
 

@@ -25,9 +25,11 @@ from model.digests import array_sha256
 from model.parameters import parameter_table
 from model.tokenizer import PAD
 
-AGREEMENT, CONFIGURATION, RESTART = "5.10", "5.11", "5.12"
+AGREEMENT, CONFIGURATION, RESTART, PARTS = "5.10", "5.11", "5.12", "5.15"
 ONE_PROCESS = "the production update in one process"
 ONE_SPLIT = "the split program in one process"
+SHARDED = "sharded"
+"""Program whose state lies in parts."""
 SCHEDULE = "the schedule of the training"
 
 Rows = Sequence[Mapping[str, Any]]
@@ -92,10 +94,11 @@ def agreement(
         ends: Last state of one process, and of controller 0.
         begin: Parameters that the training began with.
     """
+    claim = PARTS if trained.program == SHARDED else AGREEMENT
     owed = ", ".join(str(row["update"]) for row in expected)
     rows = [
         comparison(
-            AGREEMENT,
+            claim,
             "rehearsed_updates",
             f"{case}/controller-{number}",
             owed,
@@ -114,20 +117,32 @@ def agreement(
             wrong = abs(row["valid_targets"] - wanted["valid_targets"])
             targets = max(targets, wrong)
             losses.append(abs(_mean(row) - _mean(wanted)))
+    return [
+        *rows,
+        count(claim, "rehearsed_targets_beyond_reference", case, targets, "targets"),
+        real(claim, "rehearsed_loss_difference", case, largest_value(losses), "nats"),
+        *apart_at_the_end(claim, case, ends, begin),
+        count(claim, "rehearsed_updates_apart", case, apart, "updates"),
+    ]
+
+
+def apart_at_the_end(
+    claim: str, case: str, ends: tuple[Arrays, Arrays], begin: Arrays
+) -> list[Row]:
+    """Returns how far the last state of a training is from another one.
+
+    Args:
+        claim: Claim of the rows.
+        case: Name of their case.
+        ends: The last state that is held against, and that of the training.
+        begin: Parameters that both began with.
+    """
     far, name = parameter_difference(*ends)
     moment, moved = moment_difference(*ends), movement_difference(*ends, begin)
     return [
-        *rows,
-        count(
-            AGREEMENT, "rehearsed_targets_beyond_reference", case, targets, "targets"
-        ),
-        real(
-            AGREEMENT, "rehearsed_loss_difference", case, largest_value(losses), "nats"
-        ),
-        real(AGREEMENT, "rehearsed_parameter_difference", case, far, "1", name),
-        real(AGREEMENT, "rehearsed_movement_difference", case, moved, "1"),
-        real(AGREEMENT, "rehearsed_moment_difference", case, moment, "1"),
-        count(AGREEMENT, "rehearsed_updates_apart", case, apart, "updates"),
+        real(claim, "rehearsed_parameter_difference", case, far, "1", name),
+        real(claim, "rehearsed_movement_difference", case, moved, "1"),
+        real(claim, "rehearsed_moment_difference", case, moment, "1"),
     ]
 
 
@@ -198,7 +213,12 @@ def moment_difference(expected: Arrays, measured: Arrays) -> float:
 
 
 def same_states(
-    claim: str, measure: str, case: str, expected: Rows, updates: Sequence[Rows]
+    claim: str,
+    measure: str,
+    case: str,
+    expected: Rows,
+    updates: Sequence[Rows],
+    source: str = ONE_SPLIT,
 ) -> list[Row]:
     """Returns one comparison for each controller and update that it made.
 
@@ -206,8 +226,9 @@ def same_states(
         claim: Claim of the rows.
         measure: Their measure.
         case: First part of the name of their case; empty for none.
-        expected: Rows of the training that nothing interrupted, in one process.
+        expected: Rows of the training that nothing interrupted.
         updates: Rows of `controller_updates`, controller by controller.
+        source: What that training is.
     """
     owed = {row["update"]: row["state_sha256"] for row in expected}
     rows = []
@@ -221,7 +242,7 @@ def same_states(
                     f"{case}/{place}" if case else place,
                     owed.get(row["update"], "no such update"),
                     row["state_sha256"],
-                    ONE_SPLIT,
+                    source,
                 )
             )
     return rows
@@ -235,13 +256,14 @@ def configuration(case: str, declared: Declared, trained: Trained) -> list[Row]:
         declared: What the training is.
         trained: The training by controllers.
     """
-    rows = [_documents_in_order(case, declared, trained)]
+    claim = PARTS if trained.program == SHARDED else CONFIGURATION
+    rows = [_documents_in_order(claim, case, declared, trained)]
     for number, told in enumerate(trained.trainings):
         expected = _expected(declared, trained, trained.updates[number])
         measured = _measured(told, trained.updates[number], trained.arrays[number])
         rows += [
             comparison(
-                CONFIGURATION,
+                claim,
                 "rehearsed_configuration",
                 f"{name}/{case}/controller-{number}",
                 value,
@@ -253,7 +275,9 @@ def configuration(case: str, declared: Declared, trained: Trained) -> list[Row]:
     return rows
 
 
-def _documents_in_order(case: str, declared: Declared, trained: Trained) -> Row:
+def _documents_in_order(
+    claim: str, case: str, declared: Declared, trained: Trained
+) -> Row:
     """Whether the documents of all controllers, side by side, are the batch."""
     ids = declared.corpus.document_ids["train"]
     owed = [[ids[row] for row in rows] for rows in declared.batches()]
@@ -264,7 +288,7 @@ def _documents_in_order(case: str, declared: Declared, trained: Trained) -> Row:
         if made[-1] != wanted:
             parted.append(f"update {update}: {made[-1]} where {wanted} is the batch")
     return comparison(
-        CONFIGURATION,
+        claim,
         "rehearsed_configuration",
         f"documents/{case}",
         _digest(owed),
@@ -294,14 +318,20 @@ def _expected(declared: Declared, trained: Trained, made: Rows) -> dict[str, str
         laid_out = f"; batch [{most}, {tokens + 1}] of [{filled}, {tokens + 1}]"
     # Parameters, two moments, perhaps an average; and the step.
     trees = 4 if train.optimizer.is_averaged else 3
-    whole = trees * len(list(parameter_table(declared.model))) + 1
+    shapes = [spec.shape for spec in parameter_table(declared.model)]
+    parted = 0
+    if trained.program == SHARDED and devices > 1:
+        # An array lies in parts where one of its lengths can be cut into equal ones.
+        parted = sum(any(n % devices == 0 for n in shape) for shape in shapes)
+    whole = trees * (len(shapes) - parted) + 1
     return {
         "tokenizer": json.dumps(corpus.description["tokenizer"], sort_keys=True),
         "data": f"{corpus.split_sha256} {array_sha256(corpus.tokens['train'])}",
         "masks": _digest(masks),
         "global_batch": ", ".join(str(len(batch)) for batch in declared.batches()),
         "device_batch": json.dumps(shares),
-        "placement": f"{whole} arrays whole on {on}{laid_out}",
+        "placement": f"{whole} arrays whole on {on}{laid_out}"
+        + (f"; {trees * parted} in parts" if parted else ""),
         "normalisation": f"sum of i32[{rows}]{added}",
     }
 

@@ -29,7 +29,9 @@ def main(request: dict[str, Any], out: Path) -> None:
         request: `model`, `train`, `tokens`, `corpus`, `last_update`, and result folders
             of controllers: `alone` (of the process that trained `whole` and `split`)
             and `gangs`, each with `outs` in the order of controllers, `trained` (labels
-            of trainings to compare as a whole) and `restarts` (case by label).
+            of trainings to compare as a whole), `restarts` (case by label) and
+            optionally `resumed`: trainings with a state in parts by label, each with
+            its `case` and what it is held against, `label` and result folder `out`.
         out: Result folder.
     """
     model = from_dict(ModelConfig, request["model"])
@@ -69,8 +71,37 @@ def main(request: dict[str, Any], out: Path) -> None:
                 split,
                 [_rows(each, "controller_updates", label) for each in outs],
             )
+        for label, of in gang.get("resumed", {}).items():
+            rows += _resumed(outs, label, of, begin)
     for table, fields in (("comparisons", "expected"), ("measurements", "unit")):
         entry.write_rows(out, table, [row for row in rows if fields in row])
+
+
+def _resumed(
+    outs: list[Path],
+    label: str,
+    of: Mapping[str, str],
+    begin: Mapping[str, np.ndarray],
+) -> list[Row]:
+    """Holds a training that went on against the same one without an interruption.
+
+    XLA cuts sums by the number of devices, so bits are owed by as many alone.
+    """
+    case, whole = of["case"], Path(of["out"])
+    expected = _rows(whole, "controller_updates", of["label"])
+    updates = [_rows(each, "controller_updates", label) for each in outs]
+    counts = {row["process_count"] for row in expected} | {len(outs)}
+    if len(counts) == 1:
+        return controllers.same_states(
+            controllers.PARTS,
+            "rehearsed_restart",
+            case,
+            expected,
+            updates,
+            "the same controllers, not interrupted",
+        )
+    ends = _state(whole, of["label"]), _state(outs[0], label)
+    return controllers.apart_at_the_end(controllers.PARTS, case, ends, begin)
 
 
 def _trained(outs: list[Path], label: str) -> Trained:
@@ -94,7 +125,8 @@ def _rows(out: Path, table: str, label: str) -> list[dict[str, Any]]:
 
 
 def _state(out: Path, label: str) -> Mapping[str, np.ndarray]:
-    content = (out / "artifacts" / f"state-{label}.npz").read_bytes()
+    file = f"state-{label.replace(' ', '-')}.npz"
+    content = (out / "artifacts" / file).read_bytes()
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 

@@ -24,15 +24,16 @@ from model.checkpoint_arrays import write_arrays
 from model.checkpoint_manifest import Progress
 from model.collectives import normalisation
 from model.controllers import Seat, answer, join, read_seat, require_demands
-from model.data_parallel import PROGRAMS
 from model.digests import array_sha256, tree_sha256
 from model.programs import entry
 from model.refusal import ReasonCode, Refused
+from model.sharded_checkpoint import ShardedCheckpoints
 from model.shared_checkpoint import SharedCheckpoints
 from model.tokenizer import PAD
 from model.training import TrainingState, initial_state
 from model.training_loop import CompletedUpdate, initial_progress, run_updates
 from model.training_request import TrainingRequest, read_request, training_identity
+from model.update_programs import PROGRAMS
 
 EXIT_LOST = 17
 RESTORES = ("never", "latest")
@@ -46,7 +47,7 @@ def main(request: dict[str, Any], out: Path) -> None:
     Args:
         request: What `model.controllers.read_seat` takes, `gang` (its name) and
             `trainings`: each what `model.training_request.read_request` takes,
-            `program` (split, collective or whole) and optionally `checkpoints` (path or
+            `program` (of `model.update_programs`) and optionally `checkpoints` (path or
             URL), `restore` (never or latest), `is_preemptible`,
             `seconds_between_updates`, `pause_before_commit_of`, `hang_after_update`.
         out: Result folder.
@@ -101,9 +102,17 @@ class Controller:
             self.training.model, self.training.train
         )
         self.identity = _identity(self.training, self.program)
-        place = request.get("checkpoints")
-        scratch = out / f"checkpoints{self.training.suffix}"
-        self.checkpoints = SharedCheckpoints(place, scratch) if place else None
+        self.checkpoints = self._checkpoints(request.get("checkpoints"))
+
+    def _checkpoints(
+        self, place: str | None
+    ) -> SharedCheckpoints | ShardedCheckpoints | None:
+        """Returns where the training commits: a state in parts asks for more."""
+        if not place:
+            return None
+        if self.program == "sharded":
+            return ShardedCheckpoints(place, self.make_update.template())
+        return SharedCheckpoints(place, self.out / f"checkpoints{self.training.suffix}")
 
     def run(self) -> None:
         """Makes every update up to the last, or up to a notice that the host goes."""
@@ -182,7 +191,7 @@ class Controller:
         tokens = self.training.corpus.tokens["train"]
         places = [p for p in self.make_update.places if p < len(completed.rows)]
         own = [int(completed.rows[place]) for place in places]
-        state = completed.state
+        state = self.make_update.whole(completed.state)
         return {
             "gang": self.gang,
             "label": self.training.label,
@@ -224,9 +233,10 @@ class Controller:
             "tokens_sha256": corpus.description["tokens_sha256"]["train"],
         }
         entry.write_rows(self.out, "controller_trainings", [told])
+        whole = self.make_update.whole(state)
         if jax.process_index() == 0:
             kept = entry.artifact(self.out, f"state{self.training.suffix}.npz")
-            kept.write_bytes(write_arrays(state_arrays(state)))
+            kept.write_bytes(write_arrays(state_arrays(whole)))
 
     def _tell(self, event: str, update: int, **more: Any) -> None:
         entry.report(

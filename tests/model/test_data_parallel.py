@@ -14,16 +14,17 @@ import pytest
 from model import data_parallel
 from model.checkpoint import state_arrays
 from model.checks.controllers import moment_difference, parameter_difference
+from model.collective_update import CollectiveUpdate
 from model.collectives import normalisation
 from model.config import ModelConfig, TrainConfig
 from model.data_parallel import (
-    CollectiveUpdate,
     SplitUpdate,
     WholeUpdate,
     ordered_sum,
 )
 from model.digests import tree_sha256
 from model.placement import shares
+from model.sharded_update import ShardedUpdate
 from model.tokenizer import PAD
 from model.training import (
     document_keys,
@@ -99,18 +100,19 @@ def test_the_bits_of_the_split_update_do_not_depend_on_the_devices(
     assert digests(alone) == digests(split)
 
 
-@pytest.mark.parametrize("program", [SplitUpdate, CollectiveUpdate])
+@pytest.mark.parametrize("program", [SplitUpdate, CollectiveUpdate, ShardedUpdate])
 def test_updates_agree_with_the_production_update_within_the_limit(
     program: type, whole: list
 ) -> None:
-    made = train(program(MODEL, TRAIN))
+    update = program(MODEL, TRAIN)
+    made = train(update)
     for ours, theirs in zip(made, whole, strict=True):
         assert int(ours.outcome.valid_targets) == int(theirs.outcome.valid_targets)
         assert (
             abs(float(ours.outcome.loss) - float(theirs.outcome.loss))
             <= LIMITS["rehearsed_loss_difference"]
         )
-        pair = state_arrays(theirs.state), state_arrays(ours.state)
+        pair = state_arrays(theirs.state), state_arrays(update.whole(ours.state))
         far, _ = parameter_difference(*pair)
         assert far <= LIMITS["rehearsed_parameter_difference"]
         assert moment_difference(*pair) <= LIMITS["rehearsed_moment_difference"]
@@ -161,6 +163,16 @@ def test_a_sum_goes_from_left_to_right() -> None:
     values = np.array([1e8, -1e8, 1.0], dtype=np.float32)
     assert float(ordered_sum(values)) == 1.0
     assert float(ordered_sum(values[[0, 2, 1]])) == 0.0
+
+
+def test_a_state_in_parts_changes_neither_what_is_divided_by_nor_the_batch() -> None:
+    update = ShardedUpdate(MODEL, TRAIN)
+    described = update.description(train(update)[-1].state)
+    found = normalisation(described["lowered"], described["compiled"])
+    assert found == "sum of i32[8x6], added up over 4 devices"
+    parts = {row["array_name"]: row["shard_shape"] for row in described["arrays"]}
+    assert parts["['tokens']"] == "[2, 7]"
+    assert parts[".parameters['wpe.weight']"] == "[6, 2]"
 
 
 def test_the_collective_program_says_what_it_divides_by() -> None:

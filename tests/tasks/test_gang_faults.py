@@ -19,16 +19,19 @@ from model.corpus import load_corpus
 from model.parameters import initial_parameters
 from model.programs.compare_controllers import _rows, _state, _trained
 from tasks.gang import GangRun
+from tasks.rehearse_sharded import parts_undigested
 from tests.tasks.gangs import PROJECT, Gangs
 from warehouse.contract import read_contract
 
 FAULTS = ("exchange_hosts", "overlap", "average_means", "write_by_all")
+IN_PARTS = ("parts", "keep_whole", "digest_the_first")
+"""Trainings with a state in parts: without a fault, and with one each."""
 PLANTED = PROJECT / "tests" / "data" / "faulty_controller"
 LIMITS = {
     requirement.measure: requirement.limit
     for claim in read_contract()
     for requirement in claim.requirements
-    if claim.id in ("5.10", "5.12") and requirement.limit is not None
+    if claim.id in ("5.10", "5.12", "5.15") and requirement.limit is not None
 }
 
 
@@ -44,7 +47,8 @@ class Found:
         """Returns every row of the rehearsal about one training."""
         outs = [each.out for each in self.run.runs]
         trained = _trained(outs, label)
-        trained = Trained(**(vars(trained) | {"program": "split"}))
+        program = "sharded" if label in IN_PARTS else "split"
+        trained = Trained(**(vars(trained) | {"program": program}))
         asked, config = self.gangs.asked, self.gangs.config
         declared = Declared(
             model=config.model,
@@ -95,11 +99,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     trainings = [
         {
             "label": label,
-            "program": "split",
+            "program": "sharded" if label in IN_PARTS else "split",
             "suffix": f"-{label}",
             "checkpoints": str(folder / label),
+            "checkpoint_every_updates": 2,
         }
-        for label in ("correct", *FAULTS)
+        for label in ("correct", *FAULTS, *IN_PARTS)
     ]
     run = gangs.run(
         "faulty",
@@ -148,6 +153,26 @@ def test_a_checkpoint_that_all_controllers_write_is_found(found: Found) -> None:
     assert len(writers("correct")) == LIMITS["rehearsed_checkpoint_writers"]
     assert len(writers("write_by_all")) == 2
     assert found.unmet("write_by_all") == set()
+
+
+def test_a_state_in_parts_is_met_and_one_that_is_whole_everywhere_is_found(
+    found: Found,
+) -> None:
+    assert found.unmet("parts") == set()
+    assert found.unmet("keep_whole") == {"placement"}
+
+
+def test_a_digest_that_stands_for_the_parts_of_all_is_found(found: Found) -> None:
+    """Every file is intact, and nobody has said what he held."""
+
+    def undigested(label: str) -> int:
+        manifest = found.gangs.folder / label / "update-000002" / "manifest.json"
+        return parts_undigested(manifest, 2)
+
+    limit = LIMITS["rehearsed_parts_undigested"]
+    assert undigested("parts") == limit
+    assert undigested("digest_the_first") == 1
+    assert undigested("never committed") == 2
 
 
 def test_a_controller_that_computed_nothing_is_missed(found: Found) -> None:

@@ -21,9 +21,9 @@ from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.controllers import ControllerAnswer, ControllerUpdate
 from warehouse.store import Execution
 
-# Eleven gangs, each of them compiles; a minute and a half on an idle machine.
+# Sixteen gangs, each of them compiles; two minutes on an idle machine.
 pytestmark = pytest.mark.timeout(1500)
-REHEARSED = ("5.9", "5.10", "5.11", "5.12", "5.13")
+REHEARSED = ("5.9", "5.10", "5.11", "5.12", "5.13", "5.15")
 
 
 def made_with(folder: Path, config: RunConfig, controllers: int) -> StageMaker:
@@ -79,11 +79,22 @@ def test_restarts_end_in_the_state_of_the_training_that_nothing_interrupted(
     whole = of(rows, ControllerUpdate, gang="alone", label="split", update=8)
     ends = [
         row.state_sha256
-        for row in of(rows, ControllerUpdate, update=8)
+        for row in of(rows, ControllerUpdate, update=8, program="split")
         if row.label.startswith("resumed")
     ]
     assert len(ends) >= 7  # same, larger and killed by two, preempted by one
     assert set(ends) == {whole[0].state_sha256}
+
+
+def test_a_state_in_parts_ends_in_the_bits_of_as_many_and_near_those_of_more(
+    rows: list,
+) -> None:
+    last = of(rows, ControllerUpdate, program="sharded", update=8)
+    ends = {row.label: row.state_sha256 for row in last}
+    assert ends["resumed same in parts"] == ends["sharded"]
+    # It was one controller until the notice, which adds up in another order.
+    assert ends["resumed larger in parts"] != ends["sharded"]
+    assert len(last) == 6  # two controllers each
 
 
 def test_what_cannot_be_rehearsed_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from warehouse.contract import FOLDER, read_claims, read_contract
 from warehouse.errors import ContractError
 
 CLAIMS_OF_TASK = {1: range(14), 2: range(1, 10), 3: range(1, 9), 4: range(1, 9)}
-CLAIMS_OF_TASK[5] = range(1, 15)
+CLAIMS_OF_TASK[5] = range(1, 16)
 STAGES = {
     "tokenize_corpus",
     "train_model",

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from model import sharded_checkpoint
 from model.checkpoint import write_checkpoint
 from model.data_parallel import gather_controllers
 from model.programs import entry, train_controller
@@ -56,11 +57,29 @@ def write_by_all(controller: Controller) -> None:
     controller.checkpoints = WrittenByAll(own.place, own.folder)
 
 
+def keep_whole(controller: Controller) -> None:
+    """The state of a training in parts lies as a copy on every device."""
+    update = controller.make_update
+    update.layout = lambda state: jax.tree.map(lambda _: update.everywhere, state)
+
+
+def digest_the_first(controller: Controller) -> None:
+    """The first controller's digest stands for the parts of all."""
+    gathered = sharded_checkpoint.gathered_digests
+
+    def repeated(digest):
+        return [gathered(digest)[0]] * jax.process_count()
+
+    sharded_checkpoint.gathered_digests = repeated
+
+
 FAULTS = {
     "exchange_hosts": exchange_hosts,
     "overlap": overlap,
     "average_means": average_means,
     "write_by_all": write_by_all,
+    "keep_whole": keep_whole,
+    "digest_the_first": digest_the_first,
 }
 
 

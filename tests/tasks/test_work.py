@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.folders import folder_sha256
+from tasks import progress
 from tasks.errors import ProgramRefused, ResultsMalformed, RuntimeChanged
 from tasks.identity import StageDefinition
 from tasks.work import Work
@@ -24,9 +25,9 @@ STAGE = StageDefinition(
 
 @pytest.fixture
 def work(tiny, tmp_path_factory):
-    def make(stage=STAGE, runtime=None):
-        store = Store(tiny.root)
-        return Work(stage, store, runtime or {}, tmp_path_factory.mktemp("work"))
+    def make(stage=STAGE, runtime=None, **changes):
+        store, folder = Store(tiny.root), tmp_path_factory.mktemp("work")
+        return Work(stage, store, runtime or {}, folder, **changes)
 
     return make
 
@@ -43,6 +44,15 @@ def test_rows_and_artifacts_of_a_program_are_gathered(work):
     assert mine.records[0].process_id == run.process_id
     assert mine.records[1].value_count == 6
     assert list(mine.kept) == ["number.txt"]
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_only_work_that_is_heard_tells_what_it_does(work, is_heard: bool):
+    mine = work(is_heard=is_heard)
+    heard: list[str] = []
+    with progress.listening(lambda stage, _: heard.append(stage)):
+        _run(mine)
+    assert bool(heard) is is_heard
 
 
 def test_a_run_that_is_not_gathered_leaves_only_its_process(work):

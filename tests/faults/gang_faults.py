@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.faults import NO_REPORT
 from tests.faults.declaring import of_file, of_function
 
@@ -188,7 +190,28 @@ def lets_everything_pass(original: Any) -> Any:
     return lambda *given: None
 
 
+def _counted_alone(original: Any) -> Any:
+    """Counts what a gang has left, and ends it only after that."""
+
+    def end_sessions(self: Any) -> int:
+        from tasks.gang import _session_of
+
+        sessions = {each.process.pid for each in self.controllers if each.process}
+        left = [n for n in psutil.pids() if _session_of(n) in sessions]
+        original(self)
+        return len(left)
+
+    return end_sessions
+
+
 LAUNCHER = (
+    _component(
+        "orphan-holds-the-devices",
+        *("gang_ends", "5.13", "tasks.gang._Gang._end_sessions"),
+        "What a controller has started outlives it and holds the devices.",
+        NO_REPORT,
+        _counted_alone,
+    ),
     _component(
         "join-unchecked",
         *("controller_joins", "gang", "model.controllers.join"),

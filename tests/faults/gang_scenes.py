@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from model.refusal import Refused
-from tasks import controller_answers, gang
+from tasks import controller_answers, gang, gang_endings
 from tasks.gang import GangRun, Patience
 from tasks.run_program import ProgramCall, ProgramRun
 from tests.faults import Scene, Stage
@@ -161,7 +161,8 @@ def controllers(stage: Stage) -> None:
         corpus=SimpleNamespace(document_ids={"train": [f"d{n}" for n in range(4)]}),
         batches=lambda: iter([np.arange(4)]),
     )
-    rows.append(checks._documents_in_order("split", declared, trained))  # type: ignore[arg-type]
+    # Without rows of trainings it is about the documents alone.
+    rows += checks.configuration("split", declared, trained)  # type: ignore[arg-type]
     for row in rows:
         table = "comparisons" if "expected" in row else "measurements"
         stage.record("qualify_tpu", table, row)
@@ -255,7 +256,24 @@ def _made(folder: Path) -> Path:
     return folder
 
 
+def gang_ends(stage: Stage) -> None:
+    """Stub controllers: one that loses the other, and one that leaves a child."""
+    calls = [
+        ProgramCall(
+            program="stub_controller",
+            request={"process": number, "act": act},
+            folder=_made(stage.folder / str(number)),
+            module_root=STUB,
+            deadline_seconds=20.0,
+        )
+        for number, act in enumerate(("lose the other", "leave a child"))
+    ]
+    found = gang.run_gang(calls, Patience(step_seconds=5.0, follow_seconds=0.2))
+    for row in gang_endings.ending_rows("killed", found, gang_endings.FAILED):
+        stage.record(STAGE, row.TABLE, asdict(row))
+
+
 SCENES = tuple(
     Scene(name=play.__name__, play=play)
-    for play in (answers, controllers, checkpoints, controller_joins, gangs)
+    for play in (answers, controllers, checkpoints, controller_joins, gangs, gang_ends)
 )

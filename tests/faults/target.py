@@ -1,6 +1,13 @@
 """Faults of controllers, of hosts of a target, and of results that come home."""
 
-from tests.faults import gang_faults, gang_scenes, host_faults, host_scenes
+from tests.faults import (
+    gang_faults,
+    gang_scenes,
+    host_faults,
+    host_scenes,
+    result_faults,
+    result_scenes,
+)
 
-SCENES = (*gang_scenes.SCENES, *host_scenes.SCENES)
-FAULTS = (*gang_faults.FAULTS, *host_faults.FAULTS)
+SCENES = (*gang_scenes.SCENES, *host_scenes.SCENES, *result_scenes.SCENES)
+FAULTS = (*gang_faults.FAULTS, *host_faults.FAULTS, *result_faults.FAULTS)

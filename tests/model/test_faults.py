@@ -175,6 +175,16 @@ def test_a_rest_that_is_dropped_is_missed(monkeypatch):
     assert draws.measure_uneven_epoch(train, 7)["value_count"] > 0
 
 
+def test_an_epoch_that_never_ends_does_not_hold_the_check(monkeypatch):
+    """The walk ends with the batches that an epoch has, whatever the cursor says."""
+    from model.checks import draws
+
+    fault = find("epoch-counter-not-advanced")
+    monkeypatch.setattr(draws, "take_batch", fault.replacement(draws.take_batch))
+
+    assert draws.measure_uneven_epoch(preset("fixture").train, 7)["value_count"] == 0
+
+
 def test_no_fault_imports_the_system_at_once():
     """They lie beside a reopened release, which must not reach the training code."""
     allowed = {"model.faults", "model.refusal", "model.tokenizer"}

@@ -18,10 +18,11 @@ from warehouse.contract import read_contract
 from warehouse.records.drills import DrilledRequirement, PlantedFault
 from warehouse.schema import record_from
 
-# Slow ones: Prefect, real processes with deadlines.
+# Slow ones (Prefect, real processes with deadlines), and those whose like is there.
 LEFT_OUT = {
-    *("source_while_running", "gangs", "gang_ends"),
-    *("programs", "controller_joins"),
+    *("source_while_running", "gangs", "gang_ends", "programs", "controller_joins"),
+    *("compared_on_the_same_executions", "compared_without_a_baseline"),
+    *("compared_with_a_better_one", "accepted_refuted", "accepted_damaged"),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from model.generation import Generation, StopReason
+from model.generation import Generation, StopReason, greedy
 from model.guarded import Guarded
 from model.tokenizer import decode_text, prompt_tokens
 
@@ -62,7 +62,7 @@ def generate(user: Guarded) -> Replacement:
             choose: Any = None,
         ) -> Generation:
             tokens, length = prompt_tokens(prompt, context_tokens)
-            choice = original.__kwdefaults__["choose"] if choose is None else choose
+            choice = greedy if choose is None else choose
             emitted, reason = user(
                 prefill, decode, prompt, context_tokens, maximum_new_tokens, choice
             )

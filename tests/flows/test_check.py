@@ -243,3 +243,26 @@ def test_what_cannot_be_checked_exits_with_2(
 
     assert code == 2
     assert part in err
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        ("x = (\n", "is no Python: '(' was never closed in line 1"),
+        ("def encode(data):\n    return data\n", "`encode` returns a bytes"),
+    ],
+)
+def test_a_run_is_not_started_on_a_file_that_cannot_be_used(
+    command: Command, tmp_path: Path, text: str | None, part: str
+) -> None:
+    """The sentence of a check, before Prefect or a store is there."""
+    file, root = tmp_path / "mine.py", tmp_path / "evidence"
+    if text is not None:
+        file.write_text(text, "utf-8")
+    code, _, err = command("run", "--implementation", file, "--root", root)
+
+    assert code == 2
+    assert part in err
+    assert "Traceback" not in err
+    assert not root.exists()

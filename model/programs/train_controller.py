@@ -20,7 +20,6 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from model.checkpoint import state_arrays
-from model.checkpoint_arrays import write_arrays
 from model.checkpoint_manifest import Progress
 from model.collectives import normalisation
 from model.controllers import Seat, answer, join, read_seat, require_demands
@@ -236,7 +235,8 @@ class Controller:
         whole = self.make_update.whole(state)
         if jax.process_index() == 0:
             kept = entry.artifact(self.out, f"state{self.training.suffix}.npz")
-            kept.write_bytes(write_arrays(state_arrays(whole)))
+            # Not in the format of checkpoints, which may be that of another system.
+            np.savez(kept, **state_arrays(whole))  # type: ignore[arg-type]
 
     def _tell(self, event: str, update: int, **more: Any) -> None:
         entry.report(

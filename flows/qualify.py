@@ -77,7 +77,7 @@ def qualify(
         temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}),
     ):
         tokens = tokenize_corpus.submit(corpus.path, corpus.sha256, model, **about)
-        trained = train_model.submit(tokens, model, train, runtime=runtime)
+        trained = train_model.submit(tokens, model, train, **about)
         interrupted = interrupt_training.submit(
             tokens, model, train, interrupt, **about
         )

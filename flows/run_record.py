@@ -102,6 +102,20 @@ class Subject:
         return modules
 
 
+def _implementation(components: Mapping[str, str]) -> dict[str, str]:
+    """Returns the files of a user's implementation among components."""
+    prefix = f"{KIND}:"
+    return {
+        name: value for name, value in components.items() if name.startswith(prefix)
+    }
+
+
+def _listed(files: Mapping[str, str]) -> str:
+    """Returns files of an implementation with the beginning of their digests."""
+    each = [f"{name.partition(':')[2]} {value[:8]}" for name, value in files.items()]
+    return ", ".join(sorted(each)) or "the built-in system"
+
+
 class RecordedRun:
     """A run that is being recorded."""
 
@@ -158,6 +172,12 @@ class RecordedRun:
                     f"{execution.stage} ran, so the run is about two systems; run "
                     "again."
                 )
+        held, owed = _implementation(components), _implementation(self._sources)
+        if held != owed:
+            raise StageFailed(
+                f"{execution.stage} ran {_listed(held)} where this run is about "
+                f"{_listed(owed)}; run again."
+            )
 
     def finish(self, status: RunStatus, message: str) -> None:
         """Writes how the run ended."""

@@ -348,7 +348,8 @@ FUNCTIONS = (
         claims=("4.4", "4.5"),
         notes=(
             "The reason is end_of_sequence, requested_tokens or context_end. Give"
-            " `choose` minus infinity for PAD and BOS. EOS takes no place."
+            " `choose` minus infinity for PAD and BOS. EOS takes no place. Logits that"
+            " are not finite are refused before you see them."
         ),
     ),
 )

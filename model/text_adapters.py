@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from model.generation import Generation, StopReason, greedy
+from model.generation import Generation, StopReason, allowed_logits, greedy
 from model.guarded import Guarded
 from model.tokenizer import decode_text, prompt_tokens
 
@@ -64,7 +64,12 @@ def generate(user: Guarded) -> Replacement:
             tokens, length = prompt_tokens(prompt, context_tokens)
             choice = greedy if choose is None else choose
             emitted, reason = user(
-                prefill, decode, prompt, context_tokens, maximum_new_tokens, choice
+                _finite(prefill),
+                _finite(decode),
+                prompt,
+                context_tokens,
+                maximum_new_tokens,
+                choice,
             )
             if reason not in get_args(StopReason):
                 raise user.wrong_value(
@@ -81,3 +86,14 @@ def generate(user: Guarded) -> Replacement:
         return generate
 
     return replacement
+
+
+def _finite(function: Any) -> Any:
+    """Returns prefill or decode, whose logits are refused where they are not finite."""
+
+    def checked(*arguments: Any) -> Any:
+        found = function(*arguments)
+        allowed_logits(np.asarray(found[0])[0])
+        return found
+
+    return checked

@@ -48,6 +48,7 @@ def profile_runtime(
             request | {"process": number},
             label=f"process {number}",
             environment=compiled,
+            is_release_alone=True,
         ).process_id
         for number in range(1, profile.processes + 1)
     ]

@@ -98,6 +98,7 @@ class Work:
         prefix: tuple[str, ...] = (),
         deadline_seconds: float = DEADLINE_SECONDS,
         gather: bool = True,
+        is_release_alone: bool = False,
     ) -> ProgramRun:
         """Runs a program of this stage in a fresh process and gathers its results.
 
@@ -111,14 +112,17 @@ class Work:
             prefix: Command that starts the program's, for instance in a namespace.
             deadline_seconds: After so many seconds it is killed and has failed.
             gather: Whether its rows and artifacts become the stage's.
+            is_release_alone: Whether it runs exported functions and none of a user's
+                file, which is then not loaded: what it computes would be in the way.
 
         Returns:
             What is known about the process that ended.
         """
         self._refuse_unknown_program(program)
+        is_unused = is_release_alone and "file" in self._system.get("system", {})
         call = ProgramCall(
             program=program,
-            request={**request, **self._system},
+            request={**request, **({} if is_unused else self._system)},
             folder=Path(tempfile.mkdtemp(dir=self._folder)),
             label=label,
             kill_when=kill_when,

@@ -171,3 +171,28 @@ def test_points_of_interruption_may_be_a_list_or_several(given, monkeypatch, tmp
     ((name, parameters),) = asked
     assert (name, parameters["preset_name"]) == ("qualify", "fixture")
     assert parameters["overrides"] == ["interrupt.points=3,5,6"]
+
+
+def test_a_stage_of_another_implementation_counts_for_no_run(subject, tmp_path):
+    """Nor one that ran the built-in system, whatever its own source is."""
+    file = tmp_path / "mine.py"
+    file.write_text("def encode(data):\n    return data\n")
+    about = replace(subject, system={"file": str(file)})
+    assert about.start().subject != subject.start().subject
+
+    store = Store(tmp_path / "store")
+    run = RecordedRun(store, about)
+    held = {f"implementation:{file.name}": about.modules()["implementation:mine.py"]}
+    made = {"key": "0" * 64, "artifacts": [], "records": [], "reason": "asked"}
+    when = {"started_at": AT, "finished_at": AT, "host": "here"}
+    theirs = store.commit(stage="train_model", components=held, **made, **when)
+    run._refuse_another_system(theirs)
+    built_in = store.commit(stage="train_model", components={}, **made, **when)
+    with pytest.raises(StageFailed, match=r"the built-in system where .* mine\.py"):
+        run._refuse_another_system(built_in)
+
+
+def test_every_stage_of_a_run_is_asked_about_the_same_system(project):
+    """One stage without it would be about the built-in one."""
+    source = (project / "flows" / "qualify.py").read_text("utf-8")
+    assert source.count(".submit(") == source.count("**about") == 9

@@ -131,3 +131,16 @@ def test_a_users_file_of_a_checkpoint_says_which_arrays_it_holds() -> None:
     assert names == {"a", "extra"}
     assert list(arrays) == ["a"]
     assert refusals == []
+
+
+def test_logits_that_are_not_finite_are_refused_before_anybody_chooses() -> None:
+    """With the code of the claim that asks for it, whatever a user's loop does."""
+
+    def broken(tokens: Any, length: Any) -> tuple[Any, ...]:
+        return (np.full((1, 259), np.nan, np.float32),)
+
+    with pytest.raises(Refused) as refused:
+        _generate("end_of_sequence")(
+            broken, None, b"", context_tokens=12, maximum_new_tokens=3
+        )
+    assert refused.value.code is ReasonCode.NON_FINITE_LOGITS

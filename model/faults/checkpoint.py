@@ -15,8 +15,14 @@ fault = partial(Fault, group=GROUP, stages=("certify_recovery",))
 MARK = "COMMITTED"
 
 
+def _pass_by(step: str) -> None:
+    """Does nothing at a step of a write."""
+
+
 def _in_place(original: Callable[..., None]) -> Any:
-    def write_files(target: Path, files: Mapping[str, bytes], at_step: Any) -> None:
+    def write_files(
+        target: Path, files: Mapping[str, bytes], at_step: Any = _pass_by
+    ) -> None:
         at_step("folder/before")
         target.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -34,7 +40,9 @@ def _in_place(original: Callable[..., None]) -> Any:
 
 
 def _mark_first(original: Callable[..., None]) -> Any:
-    def write_files(target: Path, files: Mapping[str, bytes], at_step: Any) -> None:
+    def write_files(
+        target: Path, files: Mapping[str, bytes], at_step: Any = _pass_by
+    ) -> None:
         original(target, {MARK: files[MARK], **files}, at_step)
 
     return write_files
@@ -73,7 +81,7 @@ FAULTS = (
         source="huggingface/transformers#35782",
         claim="2.3",
         stages=("certify_crash",),
-        replaces="model.checkpoint._write_files",
+        replaces="model.checkpoint.write_files",
         replacement=_in_place,
     ),
     fault(
@@ -82,7 +90,7 @@ FAULTS = (
         source="petuum/adaptdl#70",
         claim="2.3",
         stages=("certify_crash",),
-        replaces="model.checkpoint._write_files",
+        replaces="model.checkpoint.write_files",
         replacement=_mark_first,
     ),
     fault(

@@ -107,12 +107,12 @@ class SharedCheckpoints:
             # A mark of another training must not vouch for a half of this one.
             files.rm_file(mark)
         files.makedirs(f"{path}/{target.name}", exist_ok=True)
-        for name in FILES:
-            if name == MARK:
-                gate.pass_through()
+        for name in (ARRAYS, MANIFEST):
             files.pipe_file(
                 f"{path}/{target.name}/{name}", (target / name).read_bytes()
             )
+        gate.pass_through()
+        _commit(files, mark, (target / MARK).read_bytes())
 
     def restore(
         self, model: ModelConfig, identity: Mapping[str, Any]
@@ -239,6 +239,28 @@ def chosen_by_first(choose: Callable[[], int]) -> int:
         meet("choice")
         choice = int(multihost_utils.broadcast_one_to_all(np.int32(choice)))
     return choice
+
+
+def _commit(files: Any, mark: str, content: bytes) -> None:
+    """Writes a mark that nobody else has written meanwhile.
+
+    S3 refuses it on the server (If-None-Match), so that of two trainings in one place
+    one commits, and the other hears of it.
+
+    Raises:
+        Refused: `checkpoint_not_written` when there is one.
+    """
+    try:
+        files.pipe_file(mark, content, mode="create")
+    except OSError as error:  # what S3 refuses has no name of its own
+        if not isinstance(error, FileExistsError) and not files.exists(mark):
+            raise
+        raise Refused(
+            ReasonCode.CHECKPOINT_NOT_WRITTEN,
+            f"Another training has committed {mark!r} meanwhile; give each a place of"
+            " its own.",
+            [MARK],
+        ) from error
 
 
 def _opened(place: str) -> tuple[Any, str]:

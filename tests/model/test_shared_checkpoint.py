@@ -137,6 +137,21 @@ def test_a_write_again_takes_back_the_mark_first(place: str, tmp_path: Path) -> 
     assert digest == tree_sha256(state_arrays(changed))
 
 
+def test_of_two_trainings_at_one_url_one_commits_and_the_other_hears_of_it(
+    tmp_path: Path,
+) -> None:
+    place = f"memory://{uuid.uuid4().hex}/common"
+
+    def commit_first() -> None:
+        seen_from(place, tmp_path / "b").save(state(4), progress(4), IDENTITY)
+
+    late = seen_from(place, tmp_path / "a")
+    with pytest.raises(Refused, match="Another training has committed") as refused:
+        late.save(state(4), progress(4), IDENTITY, before_commit=commit_first)
+    assert refused.value.code == "checkpoint_not_written"
+    assert restored_update(place, tmp_path / "c") == 4
+
+
 def test_an_altered_byte_is_refused(place: str, tmp_path: Path) -> None:
     seen_from(place, tmp_path / "a").save(state(4), progress(4), IDENTITY)
     files, path = fsspec.core.url_to_fs(place)

@@ -27,6 +27,7 @@ from flows.commands_review import review
 from flows.commands_run import run
 from flows.commands_settings import settings
 from flows.commands_target import target
+from flows.commands_target_run import run as _run_target  # noqa: F401  registers
 from flows.display import note
 from model.refusal import Refused
 from tasks.errors import StageError

@@ -16,6 +16,7 @@ from tasks.qualify_target import qualify_target
 from tasks.rehearse_remote import rehearse_remote
 from tasks.rehearse_target import rehearse_target
 from tasks.stage import StageTask
+from tasks.train_on_target import train_on_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,5 +48,5 @@ PROOFS: Mapping[str, tuple[Proof, ...]] = {
 def proof_stages() -> tuple[StageTask, ...]:
     """Returns the stages of all proofs, rehearsals and target's result, each once."""
     proofs = [proof.stage for group in PROOFS.values() for proof in group]
-    others = (rehearse_target, rehearse_remote, qualify_target)
+    others = (rehearse_target, rehearse_remote, train_on_target, qualify_target)
     return tuple(dict.fromkeys([*proofs, *others]))

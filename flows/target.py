@@ -5,7 +5,7 @@ there. Nothing is measured on it yet, so the run ends Not demonstrated, which is
 failure. With queues of hosts, a gang trains there instead; on CPUs that is a rehearsal.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_TASKS_REFRESH_CACHE, temporary_settings
@@ -19,7 +19,7 @@ from flows.qualify import STAGES
 from flows.run_record import Subject, recorded_run
 from flows.runtime_fingerprint import runtime_fingerprint
 from flows.target_finding import target_finding
-from flows.target_hosts import rehearse_on_hosts
+from flows.target_hosts import TRAINED, named_hosts, run_on_hosts
 from model.config import RunConfig
 from model.presets import override, preset
 from tasks.accelerators import known_accelerator
@@ -27,7 +27,6 @@ from tasks.corpus_files import CorpusFiles, corpus_files
 from tasks.export_endpoints import export_endpoints
 from tasks.qualify_tpu import qualify_tpu
 from tasks.quantize_cache import quantize_cache
-from tasks.storage import storage_url
 from tasks.tokenize_corpus import tokenize_corpus
 from tasks.train_model import train_model
 
@@ -48,6 +47,7 @@ def target(
     settings: Settings | None = None,
     queues: str | None = None,
     storage: str | None = None,
+    expect_platform: Literal["cpu", "tpu", "gpu"] = "cpu",
 ) -> State[Any] | str:
     """Makes a release and asks whether its target is there; the state says so.
 
@@ -61,15 +61,20 @@ def target(
             gang of CPU controllers then rehearses there, one controller a queue.
         storage: URL that these hosts and this worker share; empty for the one in
             HARNESS_STORAGE_URL of this worker.
+        expect_platform: Platform that every device of these hosts must have; a gang on
+            cpu rehearses, on tpu or gpu it trains there.
     """
     config = override(preset(preset_name), overrides_of(settings))
     known_accelerator(config.target.accelerator, config.target.platform)
     corpus = corpus_files(manifest)
     runtime = runtime_fingerprint()
     if queues:
-        names = [name.strip() for name in queues.split(",")]
-        url = storage_url(storage)
-        return rehearse_on_hosts(config, corpus, runtime, names, url, is_fresh=is_fresh)
+        hosts = named_hosts(queues, storage, expect_platform)
+        run_id = run_on_hosts(config, corpus, runtime, hosts, is_fresh=is_fresh)
+        if hosts.platform == "cpu":
+            return run_id
+        trained = f"Run {run_id}: {TRAINED}"
+        return Completed(name=NOT_DEMONSTRATED, message=trained, data=run_id)
     subject = Subject(
         flow="target",
         config=config,

@@ -99,7 +99,8 @@ def join(seat: Seat) -> None:
 
     Raises:
         Refused: `controllers_apart` when the runtime sees another number of processes,
-            or another place of this one, than was asked for.
+            or another place of this one, than was asked for; `platform_mismatch` when
+            the platform that this process has to start on is not there.
     """
     if seat.coordinator is not None:
         jax.distributed.initialize(
@@ -109,6 +110,7 @@ def join(seat: Seat) -> None:
             initialization_timeout=seat.initialization_seconds,
             heartbeat_timeout_seconds=seat.heartbeat_seconds,
         )
+    _require_backend(seat)
     found = (jax.process_index(), jax.process_count())
     if found != (seat.process, seat.processes):
         raise Refused(
@@ -130,6 +132,22 @@ def _keep_compiled_code() -> None:
     JAX has no setting for it; nothing else looks at this number once devices are known.
     """
     distributed.global_state.process_id = 0
+
+
+def _require_backend(seat: Seat) -> None:
+    """Refuses a host on which the platform cannot even start."""
+    try:
+        jax.devices()
+    except jax.errors.JaxRuntimeError:
+        raise  # another controller is lost
+    except RuntimeError as error:
+        raise Refused(
+            ReasonCode.PLATFORM_MISMATCH,
+            f"Controller {seat.process} expected platform {seat.platform!r}, which"
+            f" cannot start here ({str(error).splitlines()[0]}); run on hosts that"
+            " have it.",
+            ["platform"],
+        ) from error
 
 
 def meet(name: str) -> None:

@@ -18,6 +18,7 @@
 | qualify_tpu | tokens, training, endpoints | what the target has to show | 5 |
 | rehearse_target | tokens | a target rehearsed by CPU controllers | 5 |
 | rehearse_remote | tokens | the same on workers of several hosts | 5 |
+| train_on_target | tokens | what all hosts of a target trained | 5 |
 
 A stage's own module is `tasks/<stage>.py`. The rest is the same for all of them:
 `stage` makes a task of a body, `work` is what a body works with, `identity` and

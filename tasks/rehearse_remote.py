@@ -6,26 +6,18 @@ checkpoints and all that is evidence go through it. It says nothing about a targ
 """
 
 import dataclasses
-import secrets
 
 from model.config import ModelConfig, TrainConfig
-from model.limits import require
-from tasks.errors import StageError
-from tasks.gang import GangRun
 from tasks.gang_endings import FAILED, ending_rows
-from tasks.rehearsal import PROGRAMS, RECORDS, Rehearsal, plan_for
-from tasks.remote_gang import RemoteHosts
+from tasks.rehearsal import PROGRAMS, RECORDS
+from tasks.rehearsal_on_hosts import go_on, lose_one, rehearsal_on_hosts
 from tasks.stage import stage
-from tasks.storage import Storage
 from tasks.work import Work
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.store import Execution
 
 CLAIM = "5.14"
-
-
-class GangFailed(StageError):
-    """A gang of hosts ended otherwise than it was meant to."""
+PLATFORM = "cpu"
 
 
 @stage(
@@ -54,36 +46,15 @@ def rehearse_remote(
         queues: The queue of each host in the work pool.
         storage: URL that all hosts and this process open.
     """
-    plan = plan_for(train)
-    require(plan is not None, f"train.updates is {train.updates}", "at least 3")
-    require(
-        2 <= controllers <= train.batch_documents,
-        f"controllers is {controllers}",
-        f"2 to {train.batch_documents}, the documents of a batch",
-    )
-    assert plan is not None
-    place = Storage(storage).within(secrets.token_hex(16))
-    files = work.fetch(tokens, "tokens.npz", "corpus.json")
-    inputs = {"tokens": files["tokens.npz"], "corpus": files["corpus.json"]}
-    hosts = RemoteHosts(queues, place, inputs, "cpu")
-    rehearsal = Rehearsal(work, tokens, model, train, plan, hosts)
-    rehearsal.train_alone()
-    killed = rehearsal.train_and_lose_one(controllers)
-    _require(killed.disturbed_at_ns is not None, killed)
-    work.record(*ending_rows("killed", killed, FAILED))
-    rehearsal.record_uncommitted("same")
-    restarted = rehearsal.restart(
-        "same", controllers, rehearsal.checkpoints, gang_name="restarted"
-    )
-    _require(restarted.is_complete, restarted)
-    rehearsal.compare()
+    with rehearsal_on_hosts(
+        work, tokens, model, train, PLATFORM, queues, storage
+    ) as rehearsal:
+        rehearsal.train_alone()
+        killed = lose_one(rehearsal, controllers)
+        work.record(*ending_rows("killed", killed, FAILED))
+        go_on(rehearsal, controllers)
+        rehearsal.compare()
     work.records = [_claimed(row) for row in work.records]
-    place.remove()
-
-
-def _require(is_as_meant: bool, gang: GangRun) -> None:
-    if not is_as_meant:
-        raise GangFailed(f"The gang ended: {gang.cause.removesuffix('.')}.")
 
 
 def _claimed(row: object) -> object:

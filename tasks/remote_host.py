@@ -22,6 +22,7 @@ from tasks.program_environment import controller_environment
 from tasks.run_program import ProgramCall
 from tasks.storage import Storage
 from tasks.target_challenge import code_sha256
+from tasks.target_platforms import STARTS_AS
 from tasks.temporary_folders import temporary_folder
 
 END = "end.json"
@@ -113,6 +114,7 @@ def _call(order: Order, folder: Path, ending: Callable[[], str]) -> ProgramCall:
     for name, sha256 in order.inputs.items():
         files[name] = folder / name
         files[name].write_bytes(shared.get(name, sha256))
+    platform = order.request["platform"]
     work = folder / "work"
     work.mkdir()
     request = order.request | {name: str(path) for name, path in files.items()}
@@ -125,7 +127,7 @@ def _call(order: Order, folder: Path, ending: Callable[[], str]) -> ProgramCall:
         request=request,
         folder=work,
         label=f"controller {order.process}",
-        environment=controller_environment(order.request["platform"]),
+        environment=controller_environment(STARTS_AS.get(platform, platform)),
         deadline_seconds=order.deadline_seconds,
     )
 

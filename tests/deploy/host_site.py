@@ -57,7 +57,7 @@ class HostSite(Site):
             env=self.environment(COLUMNS="500"),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
         )
 
     def logs(self) -> str:

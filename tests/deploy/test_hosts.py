@@ -7,7 +7,6 @@ stubs without JAX; the rehearsal trains.
 
 import dataclasses
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -18,8 +17,8 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.reading import open_run, view_rows
+from tasks import gang_flow_runs
 from tasks import hosts as pool
-from tasks import remote_gang
 from tasks.gang import NO_END, Patience
 from tasks.host_workers import HostsNotReady, require_workers
 from tasks.remote_gang import RemoteHosts
@@ -133,33 +132,33 @@ def test_the_rehearsal_by_workers_of_two_hosts_is_accepted(site: HostSite) -> No
         assert not list((site.folder / host).rglob("commit.json"))
 
 
-def test_a_host_that_fails_ends_the_others_in_time(
+def test_a_host_with_other_code_is_refused_and_the_others_end_in_time(
     site: HostSite, hosts: RemoteHosts, tmp_path: Path
 ) -> None:
+    made, other = calls(tmp_path, "hang", "hang"), "0" * 64
+    changed = {**made[1].request, "code_sha256": other}
+    made[1] = dataclasses.replace(made[1], request=changed)
     started = time.monotonic()
-    gang = hosts.run(calls(tmp_path, "hang", "crash"), Patience(), None)
-    assert gang.failed == 1
-    assert gang.cause.startswith(f"controller 1: {PROGRAM} ended with exit code 1")
-    assert gang.processes_left == 0
-    assert len(gang.runs[0].events) == 4, "what it told came back although it was ended"
-    assert states(site) == ["Cancelled", "Failed"], gang
-    assert processes("site", f"-m {PROGRAM}") == []
-    limit = remote_gang.FOLLOW_SECONDS + remote_gang.END_SECONDS
-    assert time.monotonic() - started < limit + remote_gang.START_SECONDS
-
-
-def test_a_host_with_other_code_is_refused_by_both_digests(
-    hosts: RemoteHosts, tmp_path: Path
-) -> None:
-    other = "0" * 64
-    made = calls(tmp_path, "hang", "hang")
-    made[1] = dataclasses.replace(
-        made[1], request={**made[1].request, "code_sha256": other}
-    )
     gang = hosts.run(made, Patience(), None)
     assert gang.failed == 1
     assert other in gang.cause and code_sha256() in gang.cause
     assert gang.processes_left == 0
+    assert len(gang.runs[0].events) == 4, "what it told came back although it was ended"
+    assert states(site) == ["Cancelled", "Failed"], gang
+    assert processes("site", f"-m {PROGRAM}") == []
+    limit = gang_flow_runs.FOLLOW_SECONDS + gang_flow_runs.END_SECONDS
+    assert time.monotonic() - started < limit + gang_flow_runs.START_SECONDS
+
+
+def test_hosts_without_the_platform_are_no_target(site: HostSite) -> None:
+    done = site.command(
+        *("flows.entry_point", "target", "run", "--queues", ",".join(HOSTS)),
+        *("--expect-platform", "tpu", "--storage", site.storage),
+    )
+    assert done.returncode == 2, done.stdout + site.logs()
+    told = done.stderr.splitlines()[-1]
+    assert "refused (platform_mismatch)" in told, done.stderr
+    assert "expected platform 'tpu'" in told
 
 
 def test_a_host_without_a_worker_is_named_and_nothing_is_started(
@@ -185,10 +184,10 @@ def test_a_controller_that_never_starts_is_cancelled(
 ) -> None:
     """Its worker died a moment ago, so its queue still looks alive."""
     os.killpg(site.workers["host-1"].pid, signal.SIGKILL)
-    monkeypatch.setattr(remote_gang, "START_SECONDS", 20.0)
+    monkeypatch.setattr(gang_flow_runs, "START_SECONDS", 12.0)
     gang = hosts.run(calls(tmp_path, "hang", "hang"), Patience(), None)
-    assert gang.failed == 1
-    assert re.search("controller 1 was not started within 20 s.*'host-1'", gang.cause)
+    assert gang.cause.startswith("not started by a worker in 12 s: controller ")
+    assert "controller 1 (queue 'host-1')" in gang.cause
     assert gang.runs[1].return_code == NO_END
     assert gang.processes_left == 0
     assert states(site) == ["Cancelled", "Cancelled"]

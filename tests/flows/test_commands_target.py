@@ -73,6 +73,32 @@ def test_an_unknown_accelerator_is_refused_with_the_known_ones(
     assert expected in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        (("--expect-platform", "cpu"), {}, "a CPU only rehearses one: `harness target"),
+        ((), {}, "No Prefect server is configured"),
+        ((), {"PREFECT_API_URL": "http://127.0.0.1:9/api"}, "The storage of the hosts"),
+        (
+            ("--storage", "s3://bucket/gangs"),
+            {"PREFECT_API_URL": "http://127.0.0.1:9/api"},
+            "The Prefect server at http://127.0.0.1:9/api does not answer",
+        ),
+    ],
+    ids=["cpu", "no server", "no storage", "dead server"],
+)
+def test_a_target_is_not_run_without_what_its_hosts_share(
+    harness, monkeypatch, tmp_path, arguments, environment, expected
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HARNESS_ROOT", str(tmp_path / "evidence"))
+    done = harness("target", "run", "--queues", "host-0,host-1", *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert expected in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
 def test_a_review_of_task_5_quotes_the_plan_of_its_run(harness, tmp_path):
     made = StoreMaker(Store(tmp_path / "evidence"))
     steps = target_steps(known_accelerator("nvidia-h200"), "ab" * 32)

@@ -84,8 +84,8 @@ def test_the_proof_of_recovery_drills_its_own_comparison():
 
     assert DRILL_OF_RECOVERY in PROOFS["recovery"]
     stages = proof_stages()
-    # three proofs, two rehearsals, and the stage that takes in what a target left
-    assert len(stages) == len(set(stages)) == 6
+    # three proofs, two rehearsals, and what a target does and has left
+    assert len(stages) == len(set(stages)) == 7
     assert stages[-1].definition.name == "qualify_target"
 
 

@@ -136,7 +136,10 @@ def _restart(
     gang = rehearsal.run(f"{case} in parts", count, [resumed], disturbance=disturbance)
     if trained is not None:
         of = {"label": PROGRAM, "out": str(trained.runs[0].out)}
-        resumptions = {resumed["label"]: {"case": case, **of}}
+        # The larger gang goes on from what a smaller one added up.
+        resumptions = {
+            resumed["label"]: {"case": case, "is_exact": case == "same", **of}
+        }
         rehearsal.gangs.append(_outs(gang) | {"resumed": resumptions})
     found = {event["process"]: event["update"] for event in gang.events("restored")}
     for number in range(count):

@@ -31,7 +31,8 @@ def main(request: dict[str, Any], out: Path) -> None:
             and `gangs`, each with `outs` in the order of controllers, `trained` (labels
             of trainings to compare as a whole), `restarts` (case by label) and
             optionally `resumed`: trainings with a state in parts by label, each with
-            its `case` and what it is held against, `label` and result folder `out`.
+            its `case`, what it is held against (`label` and result folder `out`) and
+            whether bits are owed (`is_exact`).
         out: Result folder.
     """
     model = from_dict(ModelConfig, request["model"])
@@ -80,18 +81,18 @@ def main(request: dict[str, Any], out: Path) -> None:
 def _resumed(
     outs: list[Path],
     label: str,
-    of: Mapping[str, str],
+    of: Mapping[str, Any],
     begin: Mapping[str, np.ndarray],
 ) -> list[Row]:
     """Holds a training that went on against the same one without an interruption.
 
-    XLA cuts sums by the number of devices, so bits are owed by as many alone.
+    XLA cuts sums by the number of devices, so bits are owed only where as many made
+    every update.
     """
     case, whole = of["case"], Path(of["out"])
     expected = _rows(whole, "controller_updates", of["label"])
     updates = [_rows(each, "controller_updates", label) for each in outs]
-    counts = {row["process_count"] for row in expected} | {len(outs)}
-    if len(counts) == 1:
+    if of["is_exact"]:
         return controllers.same_states(
             controllers.PARTS,
             "rehearsed_restart",

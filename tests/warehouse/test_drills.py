@@ -77,6 +77,11 @@ def test_a_stage_that_stops_kills_nothing(drilled):
     assert (row["outcome"], row["failure"]) == ("stopped", "The loss is not finite.")
 
 
+def test_a_stage_that_stops_without_a_fault_too_is_not_taken_for_waiting(drilled):
+    views = drilled(planted("unread", claim="1.2"), stopped(""), stopped("unread"))
+    assert [row["outcome"] for row in views["survivors"]] == ["stopped"]
+
+
 def test_missing_rows_kill_nothing(drilled):
     absent = read("silent", rows_met=0, rows_missing=1, worst_value=None)
     views = drilled(planted("silent"), read(""), absent)

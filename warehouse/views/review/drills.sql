@@ -96,8 +96,9 @@ named as (
             when is_benign and is_stopped then 'false alarm'
             when is_benign then 'silent'
             when is_killed then 'killed'
-            when is_waiting then 'waiting'
+            -- what stops without a fault too must not look like a claim of later
             when is_stopped then 'stopped'
+            when is_waiting then 'waiting'
             else 'survived'
         end as outcome
     from described

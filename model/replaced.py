@@ -70,7 +70,7 @@ def replace(name: str, replacement: Any) -> None:
     module_name, _, function_name = name.rpartition(".")
     if not is_within_reach(module_name):
         return  # The program reopens a release, where most of the system is absent.
-    module = importlib.import_module(module_name)
+    module = _module(module_name)
     original = getattr(module, function_name, None)
     if original is None:
         raise Refused(
@@ -92,6 +92,15 @@ def is_within_reach(module_name: str) -> bool:
     package = importlib.import_module(module_name.rpartition(".")[0])
     find = importlib.machinery.PathFinder.find_spec
     return find(module_name, package.__path__) is not None
+
+
+def _module(name: str) -> Any:
+    """Returns a module; the program itself runs under another name than its own."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name == name:
+        return main
+    return importlib.import_module(name)
 
 
 def _system_modules() -> list[Any]:

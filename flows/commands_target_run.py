@@ -80,14 +80,15 @@ def run(
     answers = view_rows(open_run(root, run_id), "controller_challenges")
     if is_json:
         print_json({"run_id": run_id, "controllers": answers, "exit_code": 0})
-        return 0
-    print_table(answers, ANSWER_COLUMNS)
-    print_lines(
-        [
-            "",
-            f"Run {run_id}: all hosts trained and went on from a commit. Not "
-            "demonstrated: nothing was compared yet.",
-            f"Next: harness target plan --platform {expect_platform}",
-        ]
-    )
+    else:
+        print_table(answers, ANSWER_COLUMNS)
+        print_lines(["", *_outcome(run_id, expect_platform)])
     return 0
+
+
+def _outcome(run_id: str, platform: str) -> list[str]:
+    return [
+        f"Run {run_id}: all hosts trained and went on from a commit. Not "
+        "demonstrated: nothing was compared yet.",
+        f"Next: harness target plan --platform {platform}",
+    ]

@@ -125,8 +125,7 @@ class StoredRun:
     """Time from the start of the process (of the flow, if the process had run one
     before) until the record of the end, in nanoseconds."""
     starting_ns: Annotated[int | None, null_when(f"{NOT_TAKEN}, or no stage began")]
-    """Time of that before the first stage began: Python, Prefect, report of the
-    runtime."""
+    """Time of that before the first stage: Python, Prefect, report of the runtime."""
     ending_ns: Annotated[int | None, null_when(f"{NOT_TAKEN}, or no stage ended")]
     """Time of that after the last stage ended."""
 
@@ -168,8 +167,7 @@ class RunStage:
     duration_ns: int
     """Time the stage took in this run, in nanoseconds."""
     waiting_ns: Annotated[int | None, null_when(NOT_TAKEN)]
-    """Time before that for a free thread and for Prefect, when what it waits for had
-    ended."""
+    """Time before that for a free thread and for Prefect, after what it waits for."""
     program_ns: Annotated[int | None, null_when(NOT_TAKEN)]
     """Time during which at least one of its programs ran."""
     recording_ns: Annotated[int | None, null_when(NOT_TAKEN)]

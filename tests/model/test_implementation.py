@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -247,4 +248,7 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
 
 def test_a_watch_says_nothing_while_calls_come_back() -> None:
     """Only the call that runs now counts, and none does."""
-    Watch(0.01, _end)
+    told: list[object] = []
+    Watch(0.01, lambda *what: told.append(what))
+    time.sleep(0.1)
+    assert told == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -131,6 +132,12 @@ def _head_is_tied(original: Callable[..., jax.Array]) -> Any:
     return project_logits
 
 
+def _half_as_wide(original: Callable[..., Any]) -> Any:
+    return lambda model: original(
+        replace(model, feed_forward_width=model.feed_forward_width // 2)
+    )
+
+
 FAULTS = (
     fault(
         name="causal-mask-leaks-one",
@@ -236,5 +243,14 @@ FAULTS = (
         claim="1.9",
         replaces="model.transformer.project_logits",
         replacement=_head_is_tied,
+    ),
+    fault(
+        name="feed-forward-half-as-wide",
+        summary="The feed-forward network has half the width that its settings say.",
+        source="thought of here, without a report",
+        claim="1.0",
+        stages=("train_model",),
+        replaces="model.parameters.parameter_table",
+        replacement=_half_as_wide,
     ),
 )

@@ -45,6 +45,20 @@ def _bytes_not_hashed(original: Callable[..., None]) -> Any:
     return lambda name, data, expected: None
 
 
+def _defaults_filled_in(original: Callable[..., Any]) -> Any:
+    def read_manifest(path: Any) -> Any:
+        return original(path) | {"decoding": {"method": "greedy"}}
+
+    return read_manifest
+
+
+def _only_successes(original: Callable[..., list[Any]]) -> Any:
+    def demonstrations(*arguments: Any) -> list[Any]:
+        return [row for row in original(*arguments) if row["is_expected"]]
+
+    return demonstrations
+
+
 FAULTS = (
     fault(
         name="parameters-baked-into-artifact",
@@ -69,5 +83,21 @@ FAULTS = (
         claim="4.3",
         replaces="model.release._require_sha256",
         replacement=_bytes_not_hashed,
+    ),
+    fault(
+        name="settings-defaulted-when-read",
+        summary="How a release decodes is the reader's default, not what it says.",
+        source="none known; named after what a reader of settings does",
+        claim="4.1",
+        replaces="model.release.read_manifest",
+        replacement=_defaults_filled_in,
+    ),
+    fault(
+        name="failed-completions-hidden",
+        summary="Completions that went wrong are left out of the demonstrations.",
+        source="none known; the rule of the fixture asks for failures beside successes",
+        claim="4.5",
+        replaces="model.programs.reload_endpoints.demonstrations",
+        replacement=_only_successes,
     ),
 )

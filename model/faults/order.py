@@ -63,6 +63,12 @@ def _next_epoch(cursor: Any) -> Any:
     return replace(cursor, epoch=cursor.epoch + 1)
 
 
+def _epoch_again(cursor: Any) -> Any:
+    if cursor.position == 0 and cursor.epoch:
+        return replace(cursor, epoch=cursor.epoch - 1)
+    return cursor
+
+
 def _other_order_when_restored(original: Callable[..., Any]) -> Any:
     def run_updates(state: Any, progress: Any, *rest: Any) -> Any:
         tokens, model, train, final_update = rest
@@ -133,5 +139,14 @@ FAULTS = (
         stages=("resume_training",),
         replaces="model.training_loop.run_updates",
         replacement=_other_order_when_restored,
+    ),
+    fault(
+        name="epoch-replayed-at-its-boundary",
+        summary="Restored between two epochs, a training goes through the first again.",
+        source="huggingface/accelerate#4071",
+        claim="2.2",
+        stages=("certify_recovery",),
+        replaces="model.restore.restore_training",
+        replacement=_moved_when_restored(_epoch_again),
     ),
 )

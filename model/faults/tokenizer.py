@@ -17,6 +17,7 @@ from model.tokenizer import BOS, EOS, PAD
 
 GROUP = "tokenizer"
 fault = partial(Fault, group=GROUP, stages=("tokenize_corpus",))
+PADDED_TOKENS = 512
 
 
 def _newlines_translated(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,6 +95,10 @@ def _name_is_enough(original: Callable[..., None]) -> Callable[..., None]:
             original(made_with, context_tokens)
 
     return check_settings
+
+
+def _vocabulary_padded(original: Callable[..., Any]) -> Any:
+    return lambda: original() | {"vocabulary_tokens": PADDED_TOKENS}
 
 
 FAULTS = (
@@ -193,5 +198,14 @@ FAULTS = (
         stages=("export_endpoints",),
         replaces="model.tokenizer.decode_text",
         replacement=_token_by_token,
+    ),
+    fault(
+        name="vocabulary-padded-in-the-description",
+        summary="The vocabulary is told as 512, to which a matrix might be padded.",
+        source="ggml-org/llama.cpp#7111",
+        claim="1.13",
+        stages=("tokenize_corpus", "evaluate_heldout"),
+        replaces="model.tokenizer.describe",
+        replacement=_vocabulary_padded,
     ),
 )

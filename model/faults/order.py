@@ -63,12 +63,6 @@ def _next_epoch(cursor: Any) -> Any:
     return replace(cursor, epoch=cursor.epoch + 1)
 
 
-def _epoch_again(cursor: Any) -> Any:
-    if cursor.position == 0 and cursor.epoch:
-        return replace(cursor, epoch=cursor.epoch - 1)
-    return cursor
-
-
 def _other_order_when_restored(original: Callable[..., Any]) -> Any:
     def run_updates(state: Any, progress: Any, *rest: Any) -> Any:
         tokens, model, train, final_update = rest
@@ -141,12 +135,12 @@ FAULTS = (
         replacement=_other_order_when_restored,
     ),
     fault(
-        name="epoch-replayed-at-its-boundary",
-        summary="Restored between two epochs, a training goes through the first again.",
-        source="huggingface/accelerate#4071",
+        name="files-from-different-steps",
+        summary="The arrays are those of one update, the cursor is that of the one before.",
+        source="petuum/adaptdl#70",
         claim="2.2",
         stages=("certify_recovery",),
         replaces="model.restore.restore_training",
-        replacement=_moved_when_restored(_epoch_again),
+        replacement=_moved_when_restored(_one_back),
     ),
 )

@@ -136,7 +136,7 @@ FAULTS = (
     ),
     fault(
         name="files-from-different-steps",
-        summary="The arrays are those of one update, the cursor is that of the one before.",
+        summary="The arrays are of one update, the cursor is of the one before.",
         source="petuum/adaptdl#70",
         claim="2.2",
         stages=("certify_recovery",),

@@ -88,7 +88,8 @@ def test_two_processes_were_at_work_and_what_takes_long_came_first(
     assert len({line.split()[0] for line in qualified}) == 1
     assert len(qualified) == 4
     (first,) = [line for line in noted if line.startswith("qualified")]
-    assert noted.index(first) < 2
+    # The other process may have begun long before.
+    assert next(line for line in noted if line.split()[1] == first.split()[1]) == first
 
 
 def test_what_was_left_out_is_told_by_the_process_that_sums_up(

@@ -16,6 +16,7 @@ from tasks import progress
 from tasks.certify_crash import certify_crash
 from tasks.certify_recovery import certify_recovery
 from tasks.corpus_files import corpus_files
+from tasks.drill_recovery import drill_recovery
 from tasks.errors import StageError
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
@@ -49,6 +50,7 @@ STAGES: tuple[StageTask, ...] = (
     export_endpoints,
     profile_runtime,
     certify_recovery,
+    drill_recovery,
     certify_crash,
 )
 """The stages that can be tried, in the order of the DAG."""

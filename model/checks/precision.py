@@ -6,6 +6,9 @@ about the mechanics of the cache, and a smaller error is no sign of correctness.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +21,7 @@ from model.checks.cache import CachedModel, walk
 from model.checks.differences import largest_value
 from model.config import ModelConfig, Policy
 from model.parameters import Parameters
-from model.tokenizer import PAD
+from model.tokenizer import EOS, PAD
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float32, Float64, Int32
@@ -147,6 +150,46 @@ def error_rows(
         }
         for index in range(len(found.document))
     ]
+
+
+def place_row(
+    policy: str,
+    errors: Sequence[rows.Row],
+    tokens: Int32[np.ndarray, "N T1"],
+    document_ids: Sequence[str],
+) -> rows.Row:
+    """Which targets were compared, against those that the documents have.
+
+    A document ends with its end token: its targets are the places up to there, each
+    once. That is read without asking what is padding, which the errors did ask.
+
+    Args:
+        policy: Name of the compared precision.
+        errors: Rows of ``logit_errors`` of it.
+        tokens: The documents, from their begin token on.
+        document_ids: Ids of the documents, in row order.
+    """
+    ends = np.argmax(tokens == EOS, axis=1)
+    owed = {
+        name: list(range(1, int(end) + 1))
+        for name, end in zip(document_ids, ends, strict=True)
+    }
+    found: dict[str, list[int]] = {}
+    for row in errors:
+        found.setdefault(row["document_id"], []).append(row["position"])
+    return rows.comparison(
+        *("3.6", "compared_places", policy, _places(owed), _places(found)),
+        "the end token of each document",
+    )
+
+
+def _places(positions: Mapping[str, Sequence[int]]) -> str:
+    """Returns positions by document as their numbers and a digest."""
+    text = json.dumps(positions, sort_keys=True)
+    return (
+        f"{sum(map(len, positions.values()))} targets of {len(positions)} documents, "
+        f"{hashlib.sha256(text.encode()).hexdigest()}"
+    )
 
 
 def summary_rows(policy: str, errors: list[rows.Row]) -> list[rows.Row]:

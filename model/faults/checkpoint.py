@@ -74,6 +74,14 @@ def _extra_ignored(original: Callable[..., Iterator[Refused]]) -> Any:
     return wrong_names
 
 
+def _shapes_digested(original: Callable[..., dict[str, str]]) -> Any:
+    def digest(kind: str, leaf: str, value: Any) -> dict[str, str]:
+        made = original(kind, leaf, value)
+        return made | {"sha256": made["shape"]}
+
+    return digest
+
+
 FAULTS = (
     fault(
         name="checkpoint-written-in-place",
@@ -124,5 +132,15 @@ FAULTS = (
         claim="2.4",
         replaces="model.checkpoint_arrays._wrong_names",
         replacement=_extra_ignored,
+    ),
+    fault(
+        name="states-compared-by-shape",
+        summary="The trace of a training digests the shape of an array, not its bytes.",
+        source="thought of in this project; a fingerprint of names only is its like",
+        claim="2.5",
+        # Both sides of the comparison are as blind, so that nothing ever parts.
+        stages=("train_model", "drill_recovery"),
+        replaces="model.update_trace._digest",
+        replacement=_shapes_digested,
     ),
 )

@@ -133,7 +133,8 @@ FAULTS = (
         summary="A restored training goes on with another dropout seed.",
         source="vllm-project/speculators#1027",
         claim="2.1",
-        stages=("resume_training",),
+        # In the drill of a restore it is an alarm where nothing was planted.
+        stages=("resume_training", "drill_recovery"),
         replaces="model.training_loop.run_updates",
         replacement=_other_seed_when_restored,
     ),

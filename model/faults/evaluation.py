@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from model.faults import Fault
+from model.tokenizer import BOS
 
 GROUP = "evaluation"
 fault = partial(Fault, group=GROUP, stages=("evaluate_heldout",))
@@ -84,6 +85,13 @@ def _predicted_late(original: Callable[..., Any]) -> Any:
     return evaluate_tokens
 
 
+def _padding_compared(original: Callable[..., Any]) -> Any:
+    def compare_logits(exact: Any, rounded: Any, targets: Any) -> Any:
+        return original(exact, rounded, np.maximum(targets, BOS))
+
+    return compare_logits
+
+
 FAULTS = (
     fault(
         name="mean-of-batch-means",
@@ -149,5 +157,14 @@ FAULTS = (
         claim="2.8",
         replaces="model.programs.train_initializations.initialization_seeds",
         replacement=_failures_left_out,
+    ),
+    fault(
+        name="errors-averaged-over-padding",
+        summary="The error of a precision is taken at padded places too.",
+        source="d2l-ai/d2l-en#2076",
+        claim="3.6",
+        stages=("quantize_cache",),
+        replaces="model.checks.precision.compare_logits",
+        replacement=_padding_compared,
     ),
 )

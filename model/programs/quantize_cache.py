@@ -138,6 +138,7 @@ class _Check:
         if kind == "release" and policy.name != "fp32" and found.errors:
             summary = precision.summary_rows(policy.name, found.errors)
             entry.write_rows(self.out, "measurements", summary)
+            self._places(policy.name, found.errors)
 
     def dense_layers(self) -> None:
         """Writes the rows of claim 3.7 for dense products."""
@@ -175,6 +176,11 @@ class _Check:
         )
         entry.write_rows(self.out, "logit_errors", errors)
         entry.write_rows(self.out, "measurements", measured)
+        self._places(name, errors)
+
+    def _places(self, name: str, errors: list[rows.Row]) -> None:
+        row = precision.place_row(name, errors, self.tokens, self.document_ids)
+        entry.write_rows(self.out, "comparisons", [row])
 
 
 if __name__ == "__main__":

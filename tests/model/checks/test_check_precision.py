@@ -1,8 +1,9 @@
 """Errors of a precision are measured where targets are valid, and explained."""
 
 import numpy as np
+import pytest
 
-from model.checks.precision import check_logit_errors, compare_logits
+from model.checks.precision import check_logit_errors, compare_logits, place_row
 
 TARGETS = np.array([[5, 2, 0], [7, 0, 0]], np.int32)
 
@@ -47,3 +48,26 @@ def test_a_difference_where_no_target_is_valid_does_not_count() -> None:
     rounded = exact.copy()
     rounded[:, 2] += 100
     assert compare_logits(exact, rounded, TARGETS).largest.max() == 0
+
+
+TOKENS = np.array([[1, 9, 2, 0], [1, 2, 0, 0]], np.int32)
+PLACES = [("a", 1), ("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("compared", "is_met"),
+    [
+        (PLACES, True),
+        ([*PLACES, ("a", 3)], False),
+        ([*PLACES, ("a", 2)], False),
+        (PLACES[:2], False),
+        ([], False),
+    ],
+)
+def test_targets_are_compared_up_to_the_end_token_and_each_once(
+    compared: list[tuple[str, int]], is_met: bool
+) -> None:
+    errors = [{"document_id": name, "position": place} for name, place in compared]
+    row = place_row("bf16", errors, TOKENS, ["a", "b"])
+    assert (row["expected"] == row["measured"]) == is_met
+    assert row["expected"].startswith("3 targets of 2 documents, ")

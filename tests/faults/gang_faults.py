@@ -27,7 +27,7 @@ def _each_alone(outs: list[Path]) -> None:
         _answer(out, process_index=0, process_count=1, global_device_count=1)
 
 
-def _copy_first(outs: list[Path]) -> None:
+def copy_first(outs: list[Path]) -> None:
     for name in ("artifacts/answer.json", "records/controller_updates.json"):
         shutil.copy(outs[0] / name, outs[1] / name)
 
@@ -58,7 +58,7 @@ ANSWERS = (
         *("answers", "5.9", ANSWER),
         "The files of one controller are copied for all.",
         "karpathy/llm.c#792",
-        _copy_first,
+        copy_first,
     ),
     _file(
         "answer-of-an-earlier-gang",
@@ -91,11 +91,11 @@ ANSWERS = (
 )
 
 
-def _means(gang: Any) -> None:
+def mean_of_means(gang: Any) -> None:
     gang.has_mean_of_means = True
 
 
-def _hosts(*hosts: list[int]) -> Callable[[Any], None]:
+def computed_by(*hosts: list[int]) -> Callable[[Any], None]:
     def change(gang: Any) -> None:
         gang.hosts = list(hosts)
 
@@ -109,35 +109,35 @@ CONTROLLERS = (
         *("controllers", "5.10", UPDATE),
         "Each host divides by its own targets, and the means are averaged.",
         "pytorch/torchtitan#1842",
-        _means,
+        mean_of_means,
     ),
     _file(
         "hosts-overlap",
         *("controllers", "5.10", UPDATE),
         "Every host computes the documents of the first one.",
         "horovod/horovod#223",
-        _hosts([0, 1], [0, 1]),
+        computed_by([0, 1], [0, 1]),
     ),
     _file(
         "host-order",
         *("controllers", "5.11", UPDATE),
         "The documents of the second host come first.",
         NO_REPORT,
-        _hosts([2, 3], [0, 1]),
+        computed_by([2, 3], [0, 1]),
     ),
     _file(
         "global-batch-per-device",
         *("controllers", "5.10", UPDATE),
         "Every host computes the whole batch, and all of them are added up.",
         "pytorch/xla#6411",
-        _hosts([0, 1, 2, 3], [0, 1, 2, 3]),
+        computed_by([0, 1, 2, 3], [0, 1, 2, 3]),
     ),
     _file(
         "last-host-left-out",
         *("controllers", "5.10", UPDATE),
         "What the last host computed does not reach the sum.",
         "pytorch/pytorch#22584",
-        _hosts([0, 1], []),
+        computed_by([0, 1], []),
     ),
 )
 

@@ -51,6 +51,12 @@ def as_gang(outs: list[Path], events: list[Any] | None = None) -> GangRun:
 
 def answers(stage: Stage) -> None:
     """Two controllers that answered their launcher, as files of theirs say."""
+    for row in answered(stage):
+        stage.record(STAGE, row.TABLE, asdict(row))
+
+
+def answered(stage: Stage) -> list[Any]:
+    """Returns the records about two controllers that answered their launcher."""
     seats = [
         {"process": n, "processes": 2, "nonce": f"n{n}", "code_sha256": CODE}
         | {"platform": "cpu"}
@@ -82,8 +88,7 @@ def answers(stage: Stage) -> None:
         rows.write_text(json.dumps(updates))
         outs.append(out)
     stage.spoil(outs)
-    for row in controller_answers.answer_rows("trained", seats, as_gang(outs)):
-        stage.record(STAGE, row.TABLE, asdict(row))
+    return controller_answers.answer_rows("trained", seats, as_gang(outs))
 
 
 class Trained:
@@ -130,6 +135,17 @@ class Trained:
 
 def controllers(stage: Stage) -> None:
     """A gang's update of one batch beside that of one process."""
+    for row in updated(stage, "split"):
+        record_row(stage, "qualify_tpu", row)
+
+
+def record_row(stage: Stage, of: str, row: dict[str, Any]) -> None:
+    """Adds a row of a check to the table that it belongs to."""
+    stage.record(of, "comparisons" if "expected" in row else "measurements", row)
+
+
+def updated(stage: Stage, program: str) -> list[dict[str, Any]]:
+    """Returns the rows about a gang's update of one batch, made by a program."""
     from model.checks import controllers as checks
     from model.digests import tree_sha256
 
@@ -150,22 +166,21 @@ def controllers(stage: Stage) -> None:
     whole = told(alone, 0)
     gang_rows = [[told(together, number)] for number in range(2)]
     trained = checks.Trained(
-        program="split", updates=gang_rows, trainings=[], arrays=[], devices=2
+        program=program, updates=gang_rows, trainings=[], arrays=[], devices=2
     )
     ends = alone.update()[0], together.update()[0]
-    rows = checks.agreement("split", [whole], trained, ends, {"a": alone.begin})
-    rows += checks.same_states(
-        checks.AGREEMENT, "rehearsed_split_state", "", [whole], gang_rows
-    )
+    rows = checks.agreement(program, [whole], trained, ends, {"a": alone.begin})
+    if program == "split":
+        rows += checks.same_states(
+            checks.AGREEMENT, "rehearsed_split_state", "", [whole], gang_rows
+        )
     declared = SimpleNamespace(
         corpus=SimpleNamespace(document_ids={"train": [f"d{n}" for n in range(4)]}),
         batches=lambda: iter([np.arange(4)]),
     )
     # Without rows of trainings it is about the documents alone.
-    rows += checks.configuration("split", declared, trained)  # type: ignore[arg-type]
-    for row in rows:
-        table = "comparisons" if "expected" in row else "measurements"
-        stage.record("qualify_tpu", table, row)
+    rows += checks.configuration(program, declared, trained)  # type: ignore[arg-type]
+    return rows
 
 
 def checkpoints(stage: Stage) -> None:

@@ -5,9 +5,25 @@ from tests.faults import (
     gang_scenes,
     host_faults,
     host_scenes,
+    program_faults,
+    program_scenes,
+    rehearsal_faults,
+    rehearsal_scenes,
     result_faults,
     result_scenes,
 )
 
-SCENES = (*gang_scenes.SCENES, *host_scenes.SCENES, *result_scenes.SCENES)
-FAULTS = (*gang_faults.FAULTS, *host_faults.FAULTS, *result_faults.FAULTS)
+SCENES = (
+    *gang_scenes.SCENES,
+    *rehearsal_scenes.SCENES,
+    *program_scenes.SCENES,
+    *host_scenes.SCENES,
+    *result_scenes.SCENES,
+)
+FAULTS = (
+    *gang_faults.FAULTS,
+    *rehearsal_faults.FAULTS,
+    *program_faults.FAULTS,
+    *host_faults.FAULTS,
+    *result_faults.FAULTS,
+)

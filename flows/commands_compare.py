@@ -57,6 +57,8 @@ def accept(
 ) -> int:
     """Accept a run as the baseline that later runs of its preset and data meet.
 
+    A run of your own implementation is a baseline for that file alone.
+
     The newest accepted run counts; earlier decisions stay on record. A run that is not
     complete, is damaged or has a claim to revise is refused.
     """
@@ -70,16 +72,22 @@ def accept(
         [
             f"Run {baseline['run_id']} is the baseline of preset {baseline['preset']} "
             f"and data {shortened(baseline['data_sha256'])} for flow "
-            f"{baseline['flow']} now.",
-            _next_after(baseline["flow"], root_option(root)),
+            f"{baseline['flow']} and {_whose(baseline['implementation'])} now.",
+            _next_after(baseline, root_option(root)),
         ]
     )
     return 0
 
 
-def _next_after(flow: str, root: str) -> str:
+def _whose(implementation: str) -> str:
+    return implementation or "the built-in system"
+
+
+def _next_after(baseline: dict[str, str], root: str) -> str:
+    flow, file = baseline["flow"], baseline["implementation"]
     if flow == "qualify":
-        return f"Next: harness run --fresh{root}, then harness compare{root}"
+        own = f" --implementation {file}" if file else ""
+        return f"Next: harness run --fresh{own}{root}, then harness compare{root}"
     return (
         f"Runs of `harness run` are not compared with it, only those of {flow}; "
         f"`harness accept RUN{root}` takes one of those that harness runs{root} lists."

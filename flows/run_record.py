@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from prefect.futures import PrefectFuture, as_completed
@@ -25,7 +26,7 @@ from model.presets import preset
 from tasks import children, progress
 from tasks.corpus_files import CorpusFiles
 from tasks.errors import StageError
-from tasks.implementation_files import KIND, components_of_system
+from tasks.implementation_files import FILE, KIND, components_of_system
 from tasks.reuse import store_root, working_for
 from tasks.source_closure import source_closure
 from tasks.stage import EXECUTED, StageTask
@@ -70,6 +71,7 @@ class Subject:
                 "configuration": canonical_sha256(to_dict(self.config)),
                 "data": self.corpus.sha256,
                 "runtime": canonical_sha256(self.runtime),
+                **self._whose(),
             },
             preset=self.config.preset,
             is_declared=declared and self.corpus.is_fixture,
@@ -78,6 +80,13 @@ class Subject:
             host=platform.node(),
             process_id=os.getpid(),
         )
+
+    def _whose(self) -> dict[str, str]:
+        """Returns the name of a user's file, the same before and after it changes.
+
+        It parts their runs from those of the built-in system where two are compared.
+        """
+        return {KIND: Path(self.system[FILE]).name} if self.system else {}
 
     def modules(self) -> dict[str, str]:
         """Returns the digest of every module of the system, of whichever flow."""

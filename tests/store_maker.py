@@ -67,11 +67,17 @@ class StoreMaker:
         times: dict[str, int] | None = None,
         parts: dict[str, int] | None = None,
         reason: str = "it was never executed",
+        implementation: str = "",
     ) -> RunStart:
         start = RunStart(
             run_id=run_id,
             flow=flow,
-            components={"system": system, "configuration": preset, "data": data},
+            components={
+                "system": system,
+                "configuration": preset,
+                "data": data,
+                **({"implementation": implementation} if implementation else {}),
+            },
             preset=preset,
             is_declared=is_declared,
             configuration=configuration or {"train": {"updates": 300}},

@@ -23,7 +23,7 @@ VIEWS = ("acceptance", "run_stages")
 
 
 def accept_run(root: Path, run: str, note: str) -> ledger.AcceptedBaseline:
-    """Writes that a run is the baseline of its flow, preset and data.
+    """Writes that a run is the baseline of its flow, preset, data and system.
 
     Args:
         root: folder of the store.

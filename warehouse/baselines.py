@@ -1,8 +1,9 @@
 """Accepted baselines: which run the later ones of its scope are compared with.
 
-The scope of a baseline is its flow, preset and data, so a run with another setting or
-another source still meets the baseline of its preset. Every decision is a sealed
-document of its own; the newest of a scope counts.
+The scope of a baseline is its flow, preset and data, and whose system it is about: the
+built-in one, or a user's file by its name. So a run with another setting or another
+source still meets the baseline of its preset, and never that of another's system. Every
+decision is a sealed document of its own; the newest of a scope counts.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def _baseline(
     if document.pop("format", None) != FORMAT or document["baseline_id"] != name:
         raise StoreError("it is of another format or another baseline")
     executions = document.pop("executions")
+    # Decisions of earlier versions are about the built-in system.
+    document.setdefault("implementation", "")
     baseline = ledger.AcceptedBaseline(**document)
     check_records(ledger.AcceptedBaseline, [baseline])
     found = {
@@ -116,23 +119,39 @@ def newest_baseline(contents: Contents, run_id: str) -> ledger.AcceptedBaseline 
     """
     runs = contents.rows.get(ledger.StoredRun, [])
     run = next(run for run in runs if run.run_id == run_id)
-    scope = (run.flow, run.preset, data_digest(contents, run_id))
-    if not scope[2]:
+    data, implementation = (
+        component_of(contents, run_id, name) for name in ("data", "implementation")
+    )
+    if not data:
         return None
+    scope = (run.flow, run.preset, data, implementation)
     fitting = [
         baseline
         for baseline in contents.rows.get(ledger.AcceptedBaseline, [])
-        if (baseline.flow, baseline.preset, baseline.data_sha256) == scope
+        if _scope_of(baseline) == scope
     ]
     return max(
         fitting, key=lambda one: (one.accepted_at, one.baseline_id), default=None
     )
 
 
-def data_digest(contents: Contents, run_id: str) -> str:
-    """Returns the digest of the corpus of a run; "" where the run names none."""
+def _scope_of(baseline: ledger.AcceptedBaseline) -> tuple[str, str, str, str]:
+    return (
+        *(baseline.flow, baseline.preset),
+        *(baseline.data_sha256, baseline.implementation),
+    )
+
+
+def component_of(contents: Contents, run_id: str, name: str) -> str:
+    """Returns what a run says of a part of its subject; "" where it has no such part.
+
+    Args:
+        contents: What was read.
+        run_id: The run.
+        name: `data`, the digest of its corpus, or `implementation`, a user's file.
+    """
     for row in contents.rows.get(ledger.SubjectComponent, []):
-        if (row.run_id, row.component) == (run_id, "data"):
+        if (row.run_id, row.component) == (run_id, name):
             return str(row.value)
     return ""
 

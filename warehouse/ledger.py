@@ -223,11 +223,13 @@ class AcceptedBaseline:
     run_id: str
     """Run that was accepted."""
     flow: str
-    """Flow of the run; with preset and data the scope of the baseline."""
+    """Flow of the run; with preset, data and system the scope of the baseline."""
     preset: str
     """Preset that the configuration of the run started from."""
     data_sha256: str
     """Digest of the corpus of the run."""
+    implementation: str
+    """Name of the user's file that the run qualified; "" is the built-in system."""
     accepted_at: str
     """UTC time of the decision."""
     host: str

@@ -128,6 +128,51 @@ def test_another_preset_flow_or_corpus_has_no_baseline_yet(
     assert (about["result"], about["cause"]) == ("not demonstrated", "no baseline")
 
 
+def test_a_run_of_a_user_s_file_and_one_of_the_built_in_system_never_meet(
+    two_runs, opened, rules
+):
+    root = two_runs.store.root
+    accept_run(root, "run-1", "")
+    two_runs.run("run-3", implementation="my_model.py")
+    about = comparison(opened, rules, "run-3")
+    assert (about["result"], about["cause"]) == ("not demonstrated", "no baseline")
+    assert "this data and my_model.py;" in about["sentence"]
+    # Accepting it leaves the baseline of the built-in system as it is.
+    assert accept_run(root, "run-3", "").implementation == "my_model.py"
+    assert comparison(opened, rules, "run-2")["before_run_id"] == "run-1"
+    for name, met in (("my_model.py", "run-3"), ("other.py", None)):
+        two_runs.run(f"run-of-{name}", implementation=name)
+        about = comparison(opened, rules, f"run-of-{name}")
+        assert about["before_run_id"] == met
+    current = opened(*rules).execute(
+        "select run_id, implementation from accepted_baselines where is_current"
+        " order by run_id"
+    )
+    assert current.fetchall() == [("run-1", ""), ("run-3", "my_model.py")]
+
+
+def test_two_runs_of_different_systems_say_so_when_both_are_named(
+    two_runs, opened, rules
+):
+    two_runs.execute(STAGE, [number(0)], key="other")
+    two_runs.run("run-3", implementation="my_model.py")
+    connection = opened(*rules, run="run-3", against="run-1", names=["comparison"])
+    ((sentence,),) = connection.execute("select sentence from comparison").fetchall()
+    other = "run run-1 of another system (the built-in system, not my_model.py)"
+    assert other in sentence
+
+
+def test_a_decision_of_an_earlier_version_is_about_the_built_in_system(
+    two_runs, opened, rules
+):
+    accept_run(two_runs.store.root, "run-1", "")
+    (path,) = documents(two_runs)
+    document = unseal(path.read_bytes())
+    del document["implementation"]
+    path.write_bytes(seal(document))
+    assert comparison(opened, rules, "run-2")["before_run_id"] == "run-1"
+
+
 def test_the_accepted_run_itself_is_not_compared_with_itself(two_runs, opened, rules):
     accept_run(two_runs.store.root, "run-2", "")
     assert comparison(opened, rules, "run-2")["result"] == "refused"

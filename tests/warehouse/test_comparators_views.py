@@ -108,6 +108,7 @@ def test_two_runs_that_name_no_data_have_no_baseline_in_common(made):
             flow="qualify",
             preset="fixture",
             data_sha256="",
+            implementation="",
             accepted_at=made.now(),
             host="host",
             note="",

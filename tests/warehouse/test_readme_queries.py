@@ -77,6 +77,7 @@ def accept(made: StoreMaker, run_id: str) -> None:
         flow="qualify",
         preset="fixture",
         data_sha256="d",
+        implementation="",
         accepted_at=made.now(),
         host="host",
         note="as it were",

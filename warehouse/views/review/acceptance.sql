@@ -10,7 +10,6 @@ run as (
 
 digests as (
     select * from subject_components
-    where component = 'data'
 ),
 
 -- the run by itself; it is there where runs are compared
@@ -43,7 +42,11 @@ revised as (
 ),
 
 digest as (
-    select coalesce(any_value(value), '') as data_sha256
+    select
+        coalesce(any_value(value) filter (where component = 'data'), '')
+            as data_sha256,
+        coalesce(any_value(value) filter (where component = 'implementation'), '')
+            as implementation
     from digests
 ),
 
@@ -71,6 +74,7 @@ doubts as (
     select
         run.*,
         digest.data_sha256,
+        digest.implementation,
         counted.stage_count,
         first_damage.damage,
         first_revision.revision
@@ -87,6 +91,7 @@ judged as (
         flow,
         preset,
         data_sha256,
+        implementation,
         case
             when status = 'running'
                 then 'Run ' || run_id || ' is still running; accept it when it is done.'

@@ -1,6 +1,6 @@
 -- grain: baseline_id
 -- reads: raw.accepted_baselines, raw.runs
--- review: the newest of each flow, preset and data is what later runs are compared with
+-- review: the newest of each flow, preset, data and system is what later runs meet
 with
 
 baselines as (
@@ -20,8 +20,14 @@ described as (
         baselines.flow,
         baselines.preset,
         baselines.data_sha256,
+        -- a user's file; the built-in system has none
+        baselines.implementation,
         row_number() over (
-            partition by baselines.flow, baselines.preset, baselines.data_sha256
+            partition by
+                baselines.flow,
+                baselines.preset,
+                baselines.data_sha256,
+                baselines.implementation
             order by baselines.accepted_at desc, baselines.baseline_id desc
         ) = 1 as is_current,
         -- the decision

@@ -31,7 +31,17 @@ described as (
             where
                 digests.run_id = compared.run_id
                 and digests.component = 'data'
-        ) as data_sha256
+        ) as data_sha256,
+        coalesce(
+            (
+                select any_value(digests.value)
+                from digests
+                where
+                    digests.run_id = compared.run_id
+                    and digests.component = 'implementation'
+            ),
+            'the built-in system'
+        ) as system_name
     from compared
     left join runs
         on compared.run_id = runs.run_id

@@ -7,7 +7,13 @@ counted as (
     select
         *,
         equal_rows + met_rows + equal_artifacts + equal_digests as agreeing_values,
-        if(baseline_id = '', 'run ', 'the baseline ') || before_run_id as counterpart,
+        if(baseline_id = '', 'run ', 'the baseline ') || before_run_id
+        || if(
+            before_system_name <> system_name,
+            ' of another system (' || before_system_name || ', not '
+            || system_name || ')',
+            ''
+        ) as counterpart,
         case
             when worse_verdicts + worse_rows + missing_after = 0 then 'differs from'
             else 'is worse than'
@@ -83,8 +89,8 @@ told as (
                     || 'that counts; accept a run again.'
             when 'no baseline'
                 then
-                    'not demonstrated: no accepted baseline for flow {2}, preset {3} '
-                    || 'and this data; `harness accept {0}` makes it this run.'
+                    'not demonstrated: no accepted baseline for flow {2}, preset {3}, '
+                    || 'this data and {17}; `harness accept {0}` makes it this run.'
             when 'worse' then 'Run {0} {8} {1}: {9}; the first is {10}{11}.'
             when 'damaged'
                 then
@@ -133,13 +139,14 @@ shown as (
             not_recomputed_stages,
             agreeing_values,
             equal_verdicts,
-            open_verdicts
+            open_verdicts,
+            system_name
         ) as sentence,
         -- counts
         * exclude (
             after_run_id, before_run_id, baseline_id, result, cause, template,
             is_baseline_gone, unusable_run_id, unusable_status, unreadable_baseline,
-            counterpart, manner, complaint, change
+            counterpart, manner, complaint, change, system_name, before_system_name
         )
     from told
 )

@@ -80,7 +80,10 @@ numbered as (
         row_number() over (
             order by
                 list_position(
-                    ['config', 'data', 'source', 'distribution', 'runtime', 'machine'],
+                    [
+                        'implementation', 'config', 'data', 'source', 'distribution',
+                        'runtime', 'machine'
+                    ],
                     kind
                 ),
                 kind,

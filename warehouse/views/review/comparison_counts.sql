@@ -12,6 +12,8 @@ sides as (
         any_value(baseline_id) filter (where side = 'before') as baseline_id,
         any_value(flow) filter (where side = 'after') as flow,
         any_value(preset) filter (where side = 'after') as preset,
+        any_value(system_name) filter (where side = 'after') as system_name,
+        any_value(system_name) filter (where side = 'before') as before_system_name,
         arg_min(run_id, side) filter (where coalesce(status, '') <> 'completed')
             as unusable_run_id,
         arg_min(coalesce(status, 'gone'), side)

@@ -1,6 +1,7 @@
 -- grain: component
 -- reads: raw.subject_digests, raw.selection
--- review: two runs with the same four digests are about the same subject
+-- review: two runs with the same digests are about the same subject; one of a user's
+-- review: implementation names its file too
 -- about: the selected subject
 with
 

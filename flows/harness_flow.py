@@ -23,14 +23,9 @@ from flows.published import is_watched, publish
 from flows.reading import open_run, selected_run
 from flows.run_labels import run_name, tag_run
 from flows.server_loss import give_up_events_soon
+from flows.told_failures import TOLD, hide_tracebacks_of_told_failures
 from flows.worker_watch import TERMINATED, WorkerGone, is_terminated
-from model.refusal import Refused
-from tasks.errors import StageError
 from tasks.reuse import store_root
-from warehouse.errors import WarehouseError
-
-TOLD = (Refused, StageError, WarehouseError)
-"""Errors whose text is the one sentence that a user needs."""
 
 Body = Callable[..., Any]
 
@@ -44,6 +39,7 @@ def harness_flow(body: Body) -> Flow[..., Any]:
     """
     # A flow is declared before the first event of its process.
     give_up_events_soon()
+    hide_tracebacks_of_told_failures()
     function: Any = _flow_function(body)
     return Flow(
         function,

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,22 @@ class Guarded:
         self.watch = watch
         if not callable(call):
             raise self._wrong(f"is {call!r}, no function", "define it with `def`")
+        self._require_arguments()
         self.options = _accepted(call, function.options)
+
+    def _require_arguments(self) -> None:
+        """Refuses a function that cannot be called with the arguments it will get."""
+        try:
+            signature = inspect.signature(self.call)
+        except (TypeError, ValueError):
+            return  # It hides them; calling it will show.
+        try:
+            signature.bind(*self.function.takes)
+        except TypeError as error:
+            raise self._wrong(
+                f"takes other arguments ({error})",
+                f"define it as {self.function.signature}",
+            ) from None
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Returns what the function returns; several values as a tuple.
@@ -123,18 +138,20 @@ class Guarded:
                 "leave the built-in one in its place",
                 error,
             ) from None
-        # Whatever a stranger's code raises, its own line is what they need to see.
-        except Exception as error:  # noqa: BLE001
+        # Whatever a stranger's code raises, its own line is what they need to see; a
+        # call of `exit` would end the stage as if all of it had been measured.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
             raise self._raised(error) from None
 
-    def _raised(self, error: Exception) -> Refused:
+    def _raised(self, error: BaseException) -> Refused:
         kind = type(error).__name__
         lines = str(error).strip().splitlines() or [""]
         text = lines[0][:_LONGEST_MESSAGE].rstrip(".")
         advice = f"it has to return {self.owed}"
         if kind.startswith(_TRACING_ERRORS):
             advice = "it runs inside jax.jit: use jax.numpy, jnp.where and lax.cond"
-        return self._wrong(f"raises {kind}: {text}", advice, error)
+        found = f"raises {kind}: {text}" if text else f"raises {kind}"
+        return self._wrong(found, advice, error)
 
     @property
     def owed(self) -> str:
@@ -240,7 +257,8 @@ class Guarded:
             raise self._other(where, value, f"{dtype} [{match[2]}]")
         wanted = _sizes(match[2], shapes, tuple(value.shape))
         if str(value.dtype) != dtype or tuple(value.shape) != wanted:
-            axes = f"[{match[2]}] = " if match[2] and not match[2].isdecimal() else ""
+            has_letters = any(sign.isalpha() or sign == "." for sign in match[2])
+            axes = f"[{match[2]}] = " if has_letters else ""
             raise self._wrong(
                 f"returns {_described(value)}{where}",
                 f"it has to return {dtype} {axes}{list(wanted)}",
@@ -276,6 +294,8 @@ def _bound(function: Function, arguments: Sequence[Any]) -> Shapes:
             _sizes(match[2], shapes, tuple(value.shape))
         if match is not None and match[1] == "codes":
             shapes["codes"] = str(value.dtype)
+        if name == "data" and "int32 [T]" in function.gives:
+            shapes["T"] = len(value)  # one token a byte
         if name == "model":
             shapes |= _of_model(value)
         if name == "policy" and hasattr(value, "cache"):
@@ -330,6 +350,10 @@ def _content(value: Any) -> Any:
     """Returns what has to stay the same about an argument."""
     if isinstance(value, np.ndarray):
         return value.tobytes(), value.dtype.str, value.shape
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, SimpleNamespace):
+        return _content(vars(value))
     if isinstance(value, dict):
         # Arrays of JAX cannot be written into, but a dictionary of them can.
         return {

@@ -102,7 +102,7 @@ def test_a_baseline_of_another_flow_says_what_it_is_not_compared_with(
     made.run(RUNS[0], flow="certify", configuration=to_dict(fixture()))
     done = harness("accept", "latest", "--root", root)
     assert done.returncode == 0, done.stderr
-    assert "for flow certify now" in done.stdout
+    assert "for flow certify and the built-in system now" in done.stdout
     assert (
         "`harness run` are not compared with it, only those of certify" in done.stdout
     )

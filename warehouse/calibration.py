@@ -65,19 +65,26 @@ def write_calibration(rows: Iterable[Calibration], path: Path = FILE) -> None:
     whole.replace(path)
 
 
-def check_limits(rows: Iterable[Calibration], claims: Iterable[Claim]) -> None:
-    """Refuses a limit that does not lie between noise and smallest effect.
+def held(rows: Iterable[Calibration], claims: Iterable[Claim]) -> list[Calibration]:
+    """Returns the rows that are about a requirement of the contract.
+
+    A row about another one, as the contract was before a change, says nothing about it.
 
     Raises:
-        ContractError: One does not; it names the requirement and the three numbers.
+        ContractError: A limit does not lie between noise and smallest effect.
     """
     required: dict[tuple[str, ...], list[Requirement]] = {}
     for claim in claims:
         for item in claim.requirements:
-            required.setdefault(_names(item), []).append(item)
+            required.setdefault(_key(*_names(item)), []).append(item)
+    kept = []
     for row in rows:
-        names = (row.claim, row.stage, row.measure, row.relation, row.cases)
-        for item in required.get(names, ()):
+        asked = required.get(
+            _key(row.claim, row.stage, row.measure, row.relation, row.cases), []
+        )
+        if asked:
+            kept.append(row)
+        for item in asked:
             is_asked = not item.presets or row.preset in item.presets
             if is_asked and not _lies_between(row, item):
                 raise ContractError(
@@ -86,6 +93,7 @@ def check_limits(rows: Iterable[Calibration], claims: Iterable[Claim]) -> None:
                     f"shows ({row.noise}) and the smallest fault ({row.fault}: "
                     f"{row.smallest_effect}). Mend the limit, or drill again."
                 )
+    return kept
 
 
 def calibrated(
@@ -130,6 +138,11 @@ def _names(item: Requirement) -> tuple[str, str, str, str, str]:
     return (
         item.claim, item.stage, item.measure, item.relation, " ".join(item.cases)
     )  # fmt: skip
+
+
+def _key(*names: str) -> tuple[str, ...]:
+    """Returns names that no other order of the cases, which stand last, changes."""
+    return (*names[:-1], " ".join(sorted(names[-1].split())))
 
 
 def _lies_between(row: Calibration, item: Requirement) -> bool:

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow
 
 from warehouse import ledger
-from warehouse.calibration import check_limits, read_calibration
+from warehouse.calibration import held, read_calibration
 from warehouse.contents import Contents
 from warehouse.contract import Claim, read_contract
 from warehouse.evidence import to_table
@@ -134,9 +134,8 @@ def build_warehouse(
     needed = needed or needed_for(None)
     claims = tuple(claims)
     drilled = read_calibration() if calibration is None else list(calibration)
-    check_limits(drilled, claims)
+    contents.add(*held(drilled, claims))
     contents.add(*_contract_rows(claims))
-    contents.add(*drilled)
     if needed.tables & _DESCRIBING:
         contents.add(*_descriptions(read_views()))
     contents.add(

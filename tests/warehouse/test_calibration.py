@@ -78,6 +78,17 @@ def test_a_limit_outside_noise_and_smallest_effect_is_an_error(
         drilled(row, relation=relation, limit=limit)
 
 
+def test_a_row_about_a_requirement_that_is_gone_drills_nothing(drilled):
+    row = calibration(measure="errors_of_before")
+    assert verdict_of(drilled(row), "1.1") == UNDRILLED
+
+
+def test_a_limit_is_held_against_its_row_in_whichever_order_its_cases_stand(drilled):
+    row = calibration(relation="at_most", cases="a b", noise=0, smallest_effect=4)
+    with pytest.raises(ContractError, match="does not lie between"):
+        drilled(row, relation="at_most", limit=5, cases=("b", "a"))
+
+
 def test_a_limit_of_another_preset_is_not_held_against_it(drilled):
     row = calibration(noise=1.0, smallest_effect=2.0)
     assert verdict_of(drilled(row, presets=("prose",)), "1.2") == UNDRILLED

@@ -21,6 +21,7 @@ from warehouse.schema import record_from
 # Slow ones (Prefect, real processes with deadlines), and those whose like is there.
 LEFT_OUT = {
     *("source_while_running", "gangs", "gang_ends", "programs", "controller_joins"),
+    "checkouts",
     *("compared_on_the_same_executions", "compared_without_a_baseline"),
     *("compared_with_a_better_one", "accepted_refuted", "accepted_damaged"),
 }

@@ -12,12 +12,13 @@ from tests.faults import (
     NO_REPORT,
     baseline_faults,
     baseline_scenes,
+    checkouts,
     workflow_scenes,
 )
 from tests.faults.declaring import of_function
 
 _component = partial(of_function, "workflow")
-SCENES = (*workflow_scenes.SCENES, *baseline_scenes.SCENES)
+SCENES = (*workflow_scenes.SCENES, *checkouts.SCENES, *baseline_scenes.SCENES)
 
 
 def _without(kind: str) -> Callable[[Any], Any]:
@@ -258,4 +259,4 @@ PROGRAMS = (
 )
 
 
-FAULTS = (*KEYS, *REUSE, *PROGRAMS, *baseline_faults.FAULTS)
+FAULTS = (*KEYS, *REUSE, *PROGRAMS, *checkouts.FAULTS, *baseline_faults.FAULTS)

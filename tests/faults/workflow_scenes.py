@@ -82,6 +82,7 @@ def keys(stage: Stage) -> None:
     made = new_store(stage.folder)
     own = Keys(stage.folder)
     made.execute(STAGE, [number(0)], key=own.key())
+    stage.spoil(own)
 
     def asked(changed: Mapping[str, Any] | None = None, source: str = "") -> str:
         before = dict(vars(own))

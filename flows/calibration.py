@@ -14,6 +14,7 @@ from model.presets import tried
 from tasks.source_closure import source_closure
 from warehouse.calibration import FILE, calibrated, write_calibration
 from warehouse.contract import read_contract
+from warehouse.errors import ContractError
 
 
 def stage_sources() -> dict[str, str]:
@@ -31,10 +32,18 @@ def accept_drill(root: Path, run_id: str) -> str:
     Args:
         root: Folder of the store.
         run_id: The run of a whole drill.
+
+    Raises:
+        ContractError: It has no row that could be written.
     """
     connection = open_run(root, run_id)
     measured = view_rows(connection, "limit_calibration")
     rows = calibrated(measured, read_contract(), stage_sources(), tried().preset)
+    if not rows:
+        raise ContractError(
+            f"Run {run_id} shows no limit that a fault was beyond; the calibration "
+            "stays as it is. Drill again: harness drill --fresh --accept"
+        )
     write_calibration(rows)
     claims = len({row.claim for row in rows})
     return f"{len(rows)} limits of {claims} claims are calibrated in {FILE.name}."

@@ -38,7 +38,9 @@ def show_drill(root: Path, run_id: str, *, is_whole: bool = True, is_json: bool)
     proved = {row["claim"] for row in rows}
     claims = [r for r in view_rows(connection, "verdicts") if r["claim"] in proved]
     is_wrong = (
-        bool(found["survivors"] or found["false_alarms"])
+        # Evidence that is damaged is read as none, and none has survivors.
+        not found["drills"]
+        or bool(found["survivors"] or found["false_alarms"])
         or any(claim["verdict"] == "revise" for claim in claims)
     )  # fmt: skip
     restore = view_rows(connection, "negative_controls") if is_restored else []
@@ -75,6 +77,8 @@ def summary(found: dict[str, list[Row]], *, is_whole: bool = True) -> str:
     """Returns how many faults were killed, in one sentence."""
     idle = f"; {len(found['idle_checks'])} idle checks" if is_whole else ""
     outcomes = [row["outcome"] for row in found["drills"]]
+    if not outcomes:
+        return "No planted fault is on record: nothing was drilled, or it is damaged."
     faults = sum(not row["is_benign"] for row in found["drills"])
     counts = {
         "wait for a claim that is not measured yet": outcomes.count("waiting"),

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from model.checks.differences import largest_difference
 from model.checks.rows import Row, count, real
 from model.config import ModelConfig
 from model.parameters import Parameters
@@ -74,13 +75,13 @@ def measure_attention(attention: Attention) -> list[Row]:
     rows = []
     for block, measured in enumerate(attention.measured):
         case = f"block-{block:02d}"
-        apart = np.abs(measured.astype(np.float64) - attention.expected[block])
+        apart = largest_difference(attention.expected[block], measured)
         hidden = int(((measured != 0.0) & ~is_key).sum())
         # An input of PAD alone has no key and no sum; documents begin with BOS.
         sums = np.abs(measured.astype(np.float64).sum(axis=-1) - 1.0)
         compared = int(np.prod(measured.shape[:-1]))
         rows += [
-            real(ATTENTION, "row_largest_difference", case, apart.max(), "1"),
+            real(ATTENTION, "row_largest_difference", case, apart, "1"),
             count(ATTENTION, "hidden_keys_with_weight", case, hidden, "weights"),
             real(ATTENTION, "row_sum_largest_error", case, sums.max(), "1"),
             count(ATTENTION, "rows_compared", case, compared, "rows"),
@@ -106,7 +107,7 @@ def measure_one_row(
     rows = []
     for head in range(model.heads):
         row = reference.first_block_row(parameters, document, model, head, query)
-        apart = np.abs(np.array(row) - measured[head, query].astype(np.float64)).max()
+        apart = largest_difference(np.array(row), measured[head, query])
         case = f"head-{head:02d}"
         measure = "looped_row_largest_difference"
         detail = f"block 0, query {query}, {len(row)} keys"

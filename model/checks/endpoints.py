@@ -177,6 +177,8 @@ def check_parameters(release: Release, normal: bytes) -> list[rows.Row]:
 
 def _without_effect(endpoint: Endpoint, arguments: tuple[Any, ...]) -> list[str]:
     given = endpoint.parameters
+    if not given:
+        raise ValueError(f"{endpoint.name} has no parameters to do without")
 
     def compute(parameters: Mapping[str, Any]) -> str:
         outputs = endpoint.compiled(parameters, *arguments)

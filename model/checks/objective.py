@@ -216,7 +216,12 @@ def measure_padded_document(gradients: Mapping[str, np.ndarray]) -> Row:
 
     Args:
         gradients: Gradient of the mean loss over documents, of which one is all PAD.
+
+    Raises:
+        ValueError: There is no gradient.
     """
+    if not gradients:
+        raise ValueError("there is no gradient that could be finite")
     wrong = sum(int((~np.isfinite(x)).sum()) for x in gradients.values())
     measure = "gradients_not_finite_beside_padding"
     return count(GRADIENT, measure, "", wrong, "entries")

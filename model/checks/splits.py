@@ -20,9 +20,15 @@ def measure_splits(documents: Sequence[Document]) -> list[rows.Row]:
     Args:
         documents: The loaded documents of all splits, in manifest order.
 
+    Raises:
+        ValueError: A split is empty, which shares nothing and equals another one.
+
     Reference: model/reference/manifest.py
     """
     entries = [document.entry for document in documents]
+    for split in SPLITS:
+        if not any(entry.split == split for entry in entries):
+            raise ValueError(f"the split {split!r} has no document to find in another")
     contents = [document.data for document in documents]
     splits = [entry.split for entry in entries]
     shared = {

@@ -169,10 +169,13 @@ def generation_rows(
         own = [row for row in generated if row["release_policy"] == policy]
         tokens = [token for row in own for token in json.loads(row["token_ids"])]
         forbidden = sum(token in NEVER_EMITTED for token in tokens)
-        found += [
-            rows.count("4.4", "forbidden_tokens_emitted", policy, forbidden, "tokens"),
-            rows.count("4.5", "demonstrations", policy, len(own), "completions"),
-        ]
+        found.append(
+            rows.count("4.5", "demonstrations", policy, len(own), "completions")
+        )
+        # Where nothing was emitted, nothing forbidden could have been.
+        if tokens:
+            name = "forbidden_tokens_emitted"
+            found.append(rows.count("4.4", name, policy, forbidden, "tokens"))
         known = [row for row in own if row["is_expected"] is not None]
         if known:
             name, hits = "demonstrations_expected", _as_expected(known)

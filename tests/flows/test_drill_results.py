@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from flows import calibration
 from flows.drill_results import show_drill
 from tests.store_maker import StoreMaker
 from tests.warehouse.made_drills import broken, planted, read
+from warehouse.errors import ContractError
 from warehouse.store import Store
 
 
@@ -45,3 +47,16 @@ def test_a_survivor_or_a_false_alarm_gives_exit_code_1(
     )
     assert shown(tmp_path, *rows) == 1
     assert words in capsys.readouterr().out
+
+
+def test_a_drill_of_which_nothing_can_be_read_has_killed_nothing(
+    tmp_path: Path, capsys, monkeypatch
+):
+    """No row has no survivor, and would have made a table without a limit."""
+    assert shown(tmp_path, read("", "1.8")) == 1
+    assert "No planted fault is on record" in capsys.readouterr().out
+    written: list[object] = []
+    monkeypatch.setattr(calibration, "write_calibration", written.append)
+    with pytest.raises(ContractError, match="stays as it is"):
+        calibration.accept_drill(tmp_path / "evidence", "run-1")
+    assert written == []

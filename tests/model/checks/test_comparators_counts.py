@@ -6,18 +6,21 @@ one of what was compared, or an absent side counts itself.
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from model.checks import controllers
-from model.checks.cache import differing_bytes
+from model.checks import controllers, splits
+from model.checks.cache import differing_bytes, differing_logits
 from model.checks.draws import Consumed
-from model.checks.endpoints import _digest
+from model.checks.endpoints import _digest, _without_effect
+from model.checks.objective import measure_padded_document
 from model.checks.target_result import Judge, read_trace
 from model.checks.tokens import measure_targets
 from model.presets import fixture
+from model.programs.reload_endpoints import generation_rows
 from model.target_result import RESTORED_UPDATE, TRAINED_UPDATES
 from tasks.controller_answers import _repeated, _unanswered
 from tasks.gang import GangRun
@@ -171,3 +174,52 @@ def test_an_update_that_no_training_on_the_target_made_was_not_repeated(
     assert statuses(tmp_path, found) == [status, status]
     path = tmp_path / "trained" / "artifacts" / "trace.jsonl"
     assert len(read_trace(path)) == (made if has_digests else 0)
+
+
+def test_logits_that_are_no_numbers_on_both_sides_differ() -> None:
+    """Garbage that reaches a cache makes the same NaN of both."""
+    ones = np.ones((2, 3), np.float32)
+    broken = np.where(np.arange(3) == 1, np.nan, ones).astype(np.float32)
+    assert differing_logits(ones, ones.copy()) == 0
+    assert differing_logits(broken, broken.copy()) == 2 * 4
+    assert differing_logits(ones, broken) > 0
+    assert differing_logits(ones, ones[:1]) == 3 * 4
+    infinite = np.full((1, 2), np.inf, np.float32)
+    assert differing_logits(infinite, infinite.copy()) == 2 * 4
+
+
+def test_an_empty_split_is_not_disjoint_from_the_others() -> None:
+    entry = SimpleNamespace(split="train", id="a", group="g")
+    for documents in ([], [SimpleNamespace(entry=entry, data=b"a")]):
+        with pytest.raises(ValueError, match="has no document"):
+            splits.measure_splits(documents)  # type: ignore[arg-type]
+
+
+def test_no_gradient_is_not_a_finite_one() -> None:
+    with pytest.raises(ValueError, match="no gradient"):
+        measure_padded_document({})
+
+
+def test_an_endpoint_without_parameters_uses_none_of_them() -> None:
+    endpoint = SimpleNamespace(name="prefill-fp32", parameters={})
+    with pytest.raises(ValueError, match="no parameters"):
+        _without_effect(endpoint, ())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "found"),
+    [(None, []), ([], []), ([5, 2], [0]), ([5, 0], [1]), ([1, 0], [2])],
+)
+def test_nothing_emitted_is_not_nothing_forbidden(tokens: Any, found: Any) -> None:
+    row = {
+        "release_policy": "fp32",
+        "token_ids": json.dumps(tokens),
+        "is_expected": None,
+    }
+    rows = generation_rows([row] if tokens is not None else [], [])
+    counts = [
+        each["value_count"]
+        for each in rows
+        if (each["measure"], each["case_name"]) == ("forbidden_tokens_emitted", "fp32")
+    ]
+    assert counts == found

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from model.checks import controllers, draws, updates
+from model.checks.boundary import Attention, measure_attention
 from model.checks.cache_storage import CodeTally
 from model.checks.dense import _differing
 from model.checks.differences import largest_difference, largest_value
@@ -211,3 +212,41 @@ def test_a_mean_of_batch_means_that_is_no_number_is_the_largest_error(place) -> 
     assert _largest_mean_error(rows)["value_real"] == 0.1
     rows[place] |= {"value_real": None, "reason": "not_finite"}
     assert _largest_mean_error(rows)["reason"] == "not_finite"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "difference"),
+    [
+        (lambda weights: weights, 0.0),
+        # One head for two would be stretched over both.
+        (lambda weights: weights[:, :, :1], None),
+        (lambda weights: weights * NAN, None),
+        (lambda weights: weights * INF, None),
+    ],
+)
+def test_attention_of_another_shape_or_no_numbers_is_not_near(
+    spoil: Any, difference: float | None
+) -> None:
+    with np.errstate(invalid="ignore"):
+        weights = np.tril(np.ones((1, 1, 2, 3, 3))) / np.arange(1, 4)[:, None]
+        measured = spoil(weights.astype(np.float32))
+        both = Attention(
+            inputs=np.full((1, 3), 9), measured=measured, expected=spoil(weights)
+        )
+        if measured.shape != weights.shape:
+            both = Attention(inputs=both.inputs, measured=measured, expected=weights)
+        rows = measure_attention(both)
+    (row,) = (each for each in rows if each["measure"] == "row_largest_difference")
+    if difference is None:
+        assert row["reason"] == "not_finite"
+    else:
+        assert row["value_real"] < 1e-7
+
+
+def test_attention_over_nothing_shows_nothing() -> None:
+    empty = np.zeros((1, 0, 2, 3, 3))
+    nothing = Attention(
+        inputs=np.zeros((0, 3), np.int32), measured=empty, expected=empty
+    )
+    with pytest.raises(ValueError, match="zero-size"):
+        measure_attention(nothing)

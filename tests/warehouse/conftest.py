@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import duckdb
 import pytest
 
 from tests.store_maker import StoreMaker
+from tests.warehouse.on_demand import OnDemand
 from tests.warehouse.two_runs import AFTER, BEFORE, NAMES, STAGE, rows_of
 from warehouse.contract import Claim, Requirement
 from warehouse.load import build_warehouse, needed_for
@@ -82,13 +84,16 @@ def rules(claim, requirement):
     ]
 
 
-Opener = Callable[..., duckdb.DuckDBPyConnection]
+Opener = Callable[..., "duckdb.DuckDBPyConnection | OnDemand"]
 
 
 @pytest.fixture
 def opened(made: StoreMaker) -> Iterator[Opener]:
-    """Opens the made store under a made-up contract; closes it after the test."""
-    connections = []
+    """Opens the made store under a made-up contract; closes it after the test.
+
+    Without names it has every view, each of them when it is first asked for.
+    """
+    connections: list[duckdb.DuckDBPyConnection | OnDemand] = []
 
     def open_with(
         *claims: Claim,
@@ -96,12 +101,15 @@ def opened(made: StoreMaker) -> Iterator[Opener]:
         calibration: Sequence[Any] = (),
         against: str | None = None,
         names: Sequence[str] | None = None,
-    ) -> duckdb.DuckDBPyConnection:
+    ) -> duckdb.DuckDBPyConnection | OnDemand:
         needed = needed_for(names)
         contents = read_store(
             made.store.root, run, against=against, tables=needed.tables
         )
-        connections.append(build_warehouse(contents, claims, calibration, needed))
+        if names is None:
+            needed = replace(needed, views=())
+        connection = build_warehouse(contents, claims, calibration, needed)
+        connections.append(OnDemand(connection) if names is None else connection)
         return connections[-1]
 
     yield open_with

@@ -4,6 +4,7 @@
 -- reads: recounted_validations, recounted_products, recounted_targets
 -- reads: recounted_refused_pairs, recounted_stopped_trainings, recounted_evaluations
 -- review: what SQL recomputes from the rows agrees with what the programs reported
+-- kept: all
 with
 
 losses as (

@@ -1,0 +1,40 @@
+"""A database of a made store that gets each view when a query first names it.
+
+To make every view takes half a second, which a test of three of them does not owe. What
+a view says cannot depend on those it does not read: test_readme_queries.py opens a
+store for each view alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from warehouse.load import known_names
+from warehouse.query import names_read
+from warehouse.view_files import create_views, needed_views, read_views
+
+
+class OnDemand:
+    """The tables of a store, and those of its views that were asked for."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Takes a database that has every table and no view yet."""
+        self._connection = connection
+        self._made: set[str] = set()
+
+    def execute(self, query: str, *parameters: Any) -> duckdb.DuckDBPyConnection:
+        """Returns the answer to a query, after it has made the views that it reads."""
+        known = known_names()
+        named = names_read(query, known)
+        views = needed_views(read_views(), known if named is None else named)
+        create_views(
+            self._connection, [view for view in views if view.name not in self._made]
+        )
+        self._made.update(view.name for view in views)
+        return self._connection.execute(query, *parameters)
+
+    def close(self) -> None:
+        """Ends the database."""
+        self._connection.close()

@@ -16,6 +16,12 @@ from tests.services import LEFT_OUT
 
 GROUPS = {
     "deaths": ("deploy/test_deaths.py",),
+    "qualified": (
+        "flows/test_daily_use.py",
+        "flows/test_pages.py",
+        "flows/test_qualify.py",
+        "flows/test_target.py",
+    ),
     "certified": (
         "tasks/test_certify_crash.py",
         "tasks/test_certify_recovery.py",
@@ -23,14 +29,9 @@ GROUPS = {
         "tasks/test_killed_training.py",
     ),
     "hosts": ("deploy/test_hosts.py",),
-    "training stages": ("tasks/test_training_stages.py",),
+    "rehearsal": ("tasks/test_rehearse_target.py",),
     "operated": ("flows/test_operate.py",),
-    "qualified": (
-        "flows/test_daily_use.py",
-        "flows/test_pages.py",
-        "flows/test_qualify.py",
-        "flows/test_target.py",
-    ),
+    "training stages": ("tasks/test_training_stages.py",),
     "prefect_server": (
         "flows/test_left_task_runs.py",
         "flows/test_nested_flows.py",
@@ -40,15 +41,19 @@ GROUPS = {
         "tasks/test_reuse.py",
         "tasks/test_stage.py",
     ),
+    "inference stages": ("tasks/test_inference_stages.py",),
     "regression": ("flows/test_regression.py",),
     "rehearsed": (
         "flows/test_target_import.py",
         "model/checks/test_target_result.py",
     ),
     "operated with others": ("flows/test_operate_shared.py",),
+    "checked": ("flows/test_check.py",),
 }
 """Files that run in one process, the groups that take longest first, those that wait
 and those that compute in turn. Every other file is a group of its own."""
+WAITING = ("deploy/", "flows/", "tasks/")
+"""Where the other files wait for processes of their own, most of the time."""
 SHARED = ("certified", "prefect_server", "qualified", "rehearsed")
 """Fixtures that several files share; their groups have their names."""
 _GROUP_OF = {file: name for name, files in GROUPS.items() for file in files}
@@ -80,6 +85,20 @@ def refuse_lost(nodeid: str, fixtures: Collection[str]) -> None:
         )
 
 
+def _places(others: Collection[str]) -> dict[str, float]:
+    """Returns where each group comes: those that are named, then the other files.
+
+    Of these, too, one that waits comes beside one that computes.
+    """
+    places = {name: float(place) for place, name in enumerate(GROUPS)}
+    waiting = [file for file in others if file.startswith(WAITING)]
+    computing = [file for file in others if file not in waiting]
+    for files in (waiting, computing):
+        for place, file in enumerate(files):
+            places[file] = len(GROUPS) + (place + 0.5) / len(files)
+    return places
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -89,8 +108,9 @@ def pytest_collection_modifyitems(
         return
     for item in items:
         refuse_lost(item.nodeid, getattr(item, "fixturenames", ()))
-    places = {name: place for place, name in enumerate(GROUPS)}
-    items.sort(key=lambda item: places.get(group_of(item.nodeid), len(GROUPS)))
+    others = dict.fromkeys(group_of(item.nodeid) for item in items)
+    places = _places([name for name in others if name not in GROUPS])
+    items.sort(key=lambda item: places[group_of(item.nodeid)])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import distribution
 from tests.distribution import GROUPS, SHARED, refuse_lost
 
 CONFTEST = """
@@ -90,6 +91,17 @@ def test_two_processes_were_at_work_and_what_takes_long_came_first(
     (first,) = [line for line in noted if line.startswith("qualified")]
     # The other process may have begun long before.
     assert next(line for line in noted if line.split()[1] == first.split()[1]) == first
+
+
+def test_what_waits_and_what_computes_are_given_out_in_turn(monkeypatch) -> None:
+    monkeypatch.setattr(distribution, "GROUPS", {"named": ("flows/test_named.py",)})
+    others = ["flows/a.py", "flows/b.py", "model/c.py", "model/d.py", "warehouse/e.py"]
+    places = distribution._places(others)
+    order = sorted(places, key=places.__getitem__)
+    assert order == [
+        *("named", "model/c.py", "flows/a.py", "model/d.py"),
+        *("flows/b.py", "warehouse/e.py"),
+    ]
 
 
 def test_what_was_left_out_is_told_by_the_process_that_sums_up(

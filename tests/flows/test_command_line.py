@@ -90,19 +90,46 @@ def processor_seconds(arguments, environment):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
+@pytest.fixture(scope="module")
+def bytecode(tmp_path_factory):
+    """An environment in which what one process compiled is there for the next."""
+    folder = str(tmp_path_factory.mktemp("bytecode"))
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
 @pytest.mark.parametrize("arguments", [("runs",), ("review",), ("sql", "select 1")])
 def test_looking_takes_little_more_than_loading_what_answers(
-    arguments, small_store, tmp_path
+    arguments, small_store, bytecode
 ):
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     looking = ("-m", "flows.entry_point", *arguments, "--root", str(small_store))
-    pairs = [
-        [processor_seconds(each, environment) for each in (looking, PEER)]
-        for _ in range(4)
+    pairs = []
+    # The first pair compiles; one of three others that is within the limit will do.
+    while len(pairs) < 4:
+        pairs.append([processor_seconds(each, bytecode) for each in (looking, PEER)])
+        if len(pairs) > 1 and pairs[-1][0] / pairs[-1][1] < TIMES_THE_PEER:
+            return
+    raise AssertionError(pairs)
+
+
+def test_a_run_is_asked_for_as_the_command_says(main, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "flows.start_flow.run_flow",
+        lambda name, **parameters: asked.append((name, parameters)) or "latest",
+    )
+    words = ("--set", "train.learning_rate=0.004", "--interrupt-at", "3,5", "--fresh")
+    for arguments in (("run",), ("run", *words)):
+        code, _, err = main(*arguments)
+        assert code == 0, err
+    (plain, without), (changed, given) = asked
+    assert (plain, without["is_fresh"], without["overrides"]) == ("qualify", False, [])
+    assert (changed, given["is_fresh"]) == ("qualify", True)
+    assert given["overrides"] == [
+        "train.learning_rate=0.004",
+        "interrupt.points=3,5",
     ]
-    # The first pair compiles.
-    assert min(look / peer for look, peer in pairs[1:]) < TIMES_THE_PEER, pairs
 
 
 @pytest.mark.parametrize(

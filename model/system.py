@@ -287,7 +287,9 @@ FUNCTIONS = (
         is_traced=True,
         notes=(
             "fp32 at HIGHEST precision; bf16 operands with a float32 sum; w8a8 with"
-            " int8 codes a row and an output column and an int32 sum. The product must"
+            " int8 codes a row and an output column, made as by `quantize` but with a"
+            " scale of at least float32(1e-12), an int32 sum, then times the scale of"
+            " the row, times that of the column. The bias is float32. The product must"
             " be one dot_general. Other policies stay built-in."
         ),
     ),

@@ -1,9 +1,10 @@
 """Claim 3.7: the products of dense layers, rebuilt outside of JAX.
 
 The inputs are those that the layers of the trained model see on held-out text, and a
-crafted matrix with the vectors on which quantisers part. INT8 is compared bit by bit;
-under the other policies the operands are rounded first, so what is left is the
-rounding of one float32 sum, measured as a share of the sum of absolute products.
+crafted matrix with the vectors on which quantisers part. INT8 products are compared bit
+by bit. Whole outputs, with a bias, are held against float64 of what the policy rounds
+first, so what is left is the rounding of one float32 sum, measured as a share of the
+sum of absolute addends.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from model import transformer
 from model.checks import rows
 from model.checks.cache_storage import crafted_vectors
+from model.checks.differences import largest_value
 from model.config import ModelConfig
 from model.dense import QuantizedProduct, dense, quantized_product
 from model.parameters import Parameters
@@ -29,24 +31,30 @@ if TYPE_CHECKING:
     from jaxtyping import Int32
 
 CLAIM = "3.7"
-ROUNDED_POLICIES = ("fp32", "bf16")
+POLICIES = ("fp32", "bf16", "w8a8")
 CRAFTED, CRAFTED_WIDTH = "crafted", 24
 
 
 class DenseSystem(NamedTuple):
-    """The functions under check, as in ``model.dense``."""
+    """The functions under check, as in ``model.dense``.
 
-    quantized: Callable[[jax.Array, jax.Array], QuantizedProduct] = quantized_product
-    product: Callable[..., jax.Array] = dense
+    Without defaults: those are bound when this module is imported, and would stay the
+    built-in functions in any other system.
+    """
+
+    quantized: Callable[[jax.Array, jax.Array], QuantizedProduct]
+    product: Callable[..., jax.Array]
 
 
 class DenseInput(NamedTuple):
-    """What one dense layer multiplies."""
+    """What one dense layer multiplies and adds."""
 
     x: np.ndarray
     """Activations [R, K], float32."""
     weight: np.ndarray
     """Matrix [K, N], float32."""
+    bias: np.ndarray
+    """Vector [N], float32."""
 
 
 @partial(jax.jit, static_argnames="model")
@@ -91,11 +99,23 @@ def layer_inputs(
     """
     is_token = tokens != PAD
     return {
-        name: DenseInput(
+        name: with_bias(
             np.asarray(x)[is_token], np.asarray(parameters[f"{name}.weight"])
         )
         for name, x in _activations(parameters, jnp.asarray(tokens), model).items()
     }
+
+
+def with_bias(x: np.ndarray, weight: np.ndarray) -> DenseInput:
+    """Returns operands with a drawn bias of the size of their products.
+
+    A trained bias is small against the products of its layer, so that a wrong one would
+    be lost in their rounding.
+    """
+    size = float(np.std(x.astype(np.float64) @ weight)) or 1.0
+    generator = np.random.Generator(np.random.PCG64(0))
+    drawn = size * generator.standard_normal(weight.shape[1:])
+    return DenseInput(x, weight, drawn.astype(np.float32))
 
 
 def crafted_input() -> DenseInput:
@@ -103,7 +123,7 @@ def crafted_input() -> DenseInput:
     vectors = crafted_vectors(CRAFTED_WIDTH)
     # Products of the huge ones leave float32, which is no question of rounding.
     kept = vectors[np.abs(vectors).max(axis=1) < 1e18]
-    return DenseInput(kept, np.ascontiguousarray(kept.T))
+    return with_bias(kept, np.ascontiguousarray(kept.T))
 
 
 def measure_dense(
@@ -115,48 +135,51 @@ def measure_dense(
         inputs: Operands by name of the layer.
         system: Functions under check; the built-in ones when left out.
     """
-    functions = system or DenseSystem()
+    functions = system or DenseSystem(quantized_product, dense)
 
     @jax.jit
     def compute(
         given: Mapping[str, Any],
-    ) -> dict[str, tuple[QuantizedProduct, dict[str, jax.Array]]]:
+    ) -> dict[str, tuple[QuantizedProduct, jax.Array, dict[str, jax.Array]]]:
         return {
             name: (
                 functions.quantized(each.x, each.weight),
-                {
-                    policy: functions.product(each.x, each.weight, None, policy)
-                    for policy in ("w8a8", *ROUNDED_POLICIES)
-                },
+                functions.product(each.x, each.weight, None, "w8a8"),
+                {policy: functions.product(*each, policy) for policy in POLICIES},
             )
             for name, each in given.items()
         }
 
     found = []
-    for name, (parts, products) in compute(dict(inputs)).items():
-        x, weight = inputs[name]
-        found += _quantized_rows(name, x, weight, parts, products["w8a8"])
+    for name, (parts, product, outputs) in compute(dict(inputs)).items():
+        given = inputs[name]
+        found += _quantized_rows(name, given, parts, product)
         if name == CRAFTED:
             continue  # its tiny products lie below what a float32 sum can hold
-        # The share is of what float32 has to add, so it means the same in each layer.
-        addends = np.abs(x).astype(np.float64) @ np.abs(weight).astype(np.float64)
-        for policy in ROUNDED_POLICIES:
-            exact = reference.product(x, weight, policy)
-            apart = np.abs(np.asarray(products[policy], np.float64) - exact)
-            share = float((apart / np.where(addends > 0, addends, 1.0)).max())
-            case, measure = f"{policy}/{name}", "product_largest_error_share"
+        for policy, output in outputs.items():
+            share = _largest_share(given, policy, np.asarray(output))
+            case, measure = f"{policy}/{name}", "output_largest_error_share"
             found.append(rows.real(CLAIM, measure, case, share, "1"))
     return found
 
 
+def _largest_share(given: DenseInput, policy: str, output: np.ndarray) -> float:
+    """Largest error of an output, as a share of what float32 has to add for it.
+
+    A share means the same in each layer. Infinite where the output is not float32.
+    """
+    product, addends = reference.product_and_addends(given.x, given.weight, policy)
+    if output.dtype != np.float32:
+        return np.inf
+    bias = given.bias.astype(np.float64)
+    largest = np.where(addends + np.abs(bias) > 0, addends + np.abs(bias), 1.0)
+    return largest_value((np.abs(output - (product + bias)) / largest).ravel())
+
+
 def _quantized_rows(
-    name: str,
-    x: np.ndarray,
-    weight: np.ndarray,
-    parts: QuantizedProduct,
-    product: jax.Array,
+    name: str, given: DenseInput, parts: QuantizedProduct, product: jax.Array
 ) -> list[rows.Row]:
-    expected = reference.quantized_product(x, weight)
+    expected = reference.quantized_product(given.x, given.weight)
     apart = {
         field: _differing(getattr(parts, field), getattr(expected, field))
         for field in parts._fields
@@ -172,7 +195,7 @@ def _quantized_rows(
         rows.count(CLAIM, f"dense_{unit}_differing", case, value, unit)
         for unit, value in values.items()
     ]
-    vectors = len(x) + weight.shape[1]
+    vectors = len(given.x) + given.weight.shape[1]
     return [*found, rows.count(CLAIM, "dense_vectors", case, vectors, "vectors")]
 
 

@@ -89,7 +89,7 @@ def try_product(
     policy: str,
     rows: int,
     weight: jax.Array,
-    product: Callable[..., jax.Array] = dense,
+    product: Callable[..., jax.Array] | None = None,
 ) -> TriedProduct:
     """Lowers and compiles a dense layer of ``rows`` rows, and reads both programs.
 
@@ -97,14 +97,15 @@ def try_product(
         policy: Dense policy.
         rows: Activation rows.
         weight: Matrix [K, N], float32, for its shape.
-        product: The dense layer.
+        product: The dense layer; that of the system when left out.
     """
+    layer = product or dense
     x = jax.ShapeDtypeStruct((rows, 1, weight.shape[0]), jnp.float32)
     found = {"reached": "nothing", "failure": ""}
     found |= dict.fromkeys(("activations", "accumulation", "lowered_operands"), NONE)
     found["compiled_operands"] = NONE
     try:
-        lowered = jax.jit(lambda x, weight: product(x, weight, None, policy)).lower(
+        lowered = jax.jit(lambda x, weight: layer(x, weight, None, policy)).lower(
             x, weight
         )
         (dot,) = read_dots(lowered.as_text())

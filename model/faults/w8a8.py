@@ -1,4 +1,4 @@
-"""Faults of the W8A8 product: accumulators, scales and codes."""
+"""Faults of dense layers under a policy: accumulators, scales, codes and biases."""
 
 from __future__ import annotations
 
@@ -73,6 +73,26 @@ def _wraps(original: Quantize) -> Quantize:
     return quantize_rows
 
 
+def _bias_in_steps(original: Contract) -> Contract:
+    def dense(x: jax.Array, weight: jax.Array, bias: Any, policy: str) -> jax.Array:
+        if policy == "w8a8" and bias is not None:
+            step = jnp.maximum(jnp.max(jnp.abs(bias)) / CODE_LIMIT, 1e-12)
+            bias = jnp.round(bias / step) * step
+        return original(x, weight, bias, policy)
+
+    return dense
+
+
+def _result_rounded(original: Contract) -> Contract:
+    def dense(x: jax.Array, weight: jax.Array, bias: Any, policy: str) -> jax.Array:
+        found = original(x, weight, bias, policy)
+        if policy != "bf16":
+            return found
+        return found.astype(jnp.bfloat16).astype(jnp.float32)
+
+    return dense
+
+
 FAULTS = (
     fault(
         name="int8-accumulator",
@@ -123,5 +143,21 @@ FAULTS = (
         claim="3.7",
         replaces="model.dense.quantize_rows",
         replacement=_wraps,
+    ),
+    fault(
+        name="w8a8-bias-in-int8",
+        summary="The bias is rounded to INT8 codes too, with one scale for all of it.",
+        source="pytorch/glow#3466",
+        claim="3.7",
+        replaces="model.dense.dense",
+        replacement=_bias_in_steps,
+    ),
+    fault(
+        name="bf16-result-rounded",
+        summary="The float32 sum of a BF16 product is rounded to BF16 at the end.",
+        source="pytorch/xla#7160",
+        claim="3.7",
+        replaces="model.dense.dense",
+        replacement=_result_rounded,
     ),
 )

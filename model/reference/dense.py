@@ -71,12 +71,24 @@ def rounded(values: np.ndarray, policy: str) -> np.ndarray:
     raise ValueError(f"no rounding is known for the dense policy {policy!r}")
 
 
-def product(x: np.ndarray, weight: np.ndarray, policy: str) -> np.ndarray:
-    """Returns the float64 product [R, N] of operands rounded under a policy.
+def product_and_addends(
+    x: np.ndarray, weight: np.ndarray, policy: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a product [R, N] under a policy in float64, and what float32 adds for it.
 
     Args:
         x: Activations [R, K], float32.
         weight: Matrix [K, N], float32.
-        policy: "fp32" or "bf16".
+        policy: "fp32", "bf16" or "w8a8".
+
+    Returns:
+        The product and the sum of its absolute addends, both [R, N]. Integer sums are
+        exact, so under "w8a8" the product itself is the only addend.
     """
-    return rounded(x, policy) @ rounded(weight, policy)
+    if policy == "w8a8":
+        parts = quantized_product(x, weight)
+        scales = np.outer(parts.x_scales.astype(np.float64), parts.weight_scales)
+        exact = parts.sums * scales
+        return exact, np.abs(exact)
+    left, right = rounded(x, policy), rounded(weight, policy)
+    return left @ right, np.abs(left) @ np.abs(right)

@@ -4,23 +4,29 @@ Whole stages run on every fault in the drill. Here a few are put before one chec
 because a check that sees none of them would be no check.
 """
 
+import dataclasses
 import functools
 import importlib
+import pkgutil
 import re
 from collections import Counter
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import model
 from model.checks.generation import check_rules
 from model.checks.objective import measure_padded_document
 from model.checks.tokens import measure_round_trip
 from model.faults import Fault, every_fault, find
 from model.presets import preset
 from model.refusal import Refused
+from model.replaced import KEPT
 from model.replaced import replace as replace_function
+from model.system import FUNCTIONS
 from model.tokenizer import decode, encode
 from warehouse.contract import read_contract
 
@@ -74,6 +80,78 @@ def test_a_fault_replaces_a_function_that_there_is(fault: Fault):
 
     assert callable(original)
     assert callable(fault.replacement(original))
+
+
+def test_nothing_but_a_name_of_a_module_holds_what_a_system_replaces():
+    """Names are rebound; a default, a table or a compiled twin would stay built-in,
+    and its check would measure the built-in system in the place of any other.
+    """
+    replaced = {fault.replaces for fault in FAULTS} | {each.home for each in FUNCTIONS}
+    originals = {id(_named(name)): name for name in replaced}
+    modules = [
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(model.__path__, "model.")
+        if not found.name.startswith(KEPT)
+    ]
+
+    held = {
+        f"{module.__name__}.{name} holds {originals[id(inner)]}"
+        for module in modules
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", module.__name__) == module.__name__
+        for inner in _inside(value)
+        if id(inner) in originals
+    }
+    assert not held
+
+
+def _named(name):
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+def _inside(value, deep=4):
+    """Yields what a value of a module holds, but not the value itself."""
+    parts = []
+    if isinstance(value, type):
+        parts = [*vars(value).values()]
+    elif isinstance(value, dict):
+        parts = [*value.values()]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = [*value]
+    elif isinstance(value, functools.partial):
+        parts = [value.func, *value.args, *value.keywords.values()]
+    elif callable(value):
+        parts = [
+            *(getattr(value, "__defaults__", None) or ()),
+            *(getattr(value, "__kwdefaults__", None) or {}).values(),
+            getattr(value, "__wrapped__", None),
+        ]
+    for part in parts:
+        yield part
+        if deep:
+            yield from _inside(part, deep - 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Held:
+    """A check that would stay blind: it keeps the function that it was made with."""
+
+    product: object = encode
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        _Held,
+        lambda product=encode: product,
+        functools.partial(max, key=encode),
+        {"a": [encode]},
+        jax.jit(encode),
+    ],
+)
+def test_a_hidden_reference_is_seen(value):
+    assert encode in list(_inside(value))
 
 
 def test_a_module_holds_the_faults_of_its_group():

@@ -9,12 +9,17 @@ faults as (
 ),
 
 executions as (
-    select execution_id from selected_executions
+    select
+        execution_id,
+        stage
+    from selected_executions
     where is_intact
 ),
 
 planted as (
-    select faults.*
+    select
+        faults.*,
+        executions.stage as drilled_by
     from faults
     inner join executions
         on faults.execution_id = executions.execution_id
@@ -68,6 +73,7 @@ described as (
         planted.summary,
         planted.replaces,
         planted.source,
+        planted.drilled_by,
         -- who noticed
         not planted.is_benign
         and coalesce(turned.is_turned_by_own, false) as is_killed,

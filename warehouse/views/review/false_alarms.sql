@@ -9,7 +9,8 @@ select
     first_claim,
     first_measure,
     failure,
-    summary
+    summary,
+    drilled_by
 from drills
 where outcome = 'false alarm'
 order by fault_group, fault

@@ -9,7 +9,8 @@ select
     outcome,
     claims,
     failure,
-    summary
+    summary,
+    drilled_by
 from drills
 where outcome in ('survived', 'stopped')
 order by fault_group, fault

@@ -14,7 +14,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,13 +110,17 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def load_verified(
-    files: Mapping[str, str | Path], names: tuple[str, ...] | None = None
+    files: Mapping[str, str | Path],
+    names: tuple[str, ...] | None = None,
+    *,
+    parse: Callable[[bytearray], export.Exported] = export.deserialize,
 ) -> Release:
     """A release whose every byte in use was held against its manifest.
 
     Args:
         files: Paths by artifact name: release.json, parameters.npz, *.jaxexport.
         names: Endpoints to load; all of the manifest by default.
+        parse: Reads an endpoint whose bytes were verified.
 
     Raises:
         Refused: With the code of the first thing that does not agree.
@@ -125,14 +129,14 @@ def load_verified(
     parameters = load_parameters(_path(files, PARAMETERS_NAME), manifest["parameters"])
     described = manifest["endpoints"]
     endpoints = {}
-    for name in names or tuple(described):
+    for name in tuple(described) if names is None else names:
         if name not in described:
             raise Refused(
                 ReasonCode.ARTIFACT_MISSING,
                 f"the release has no endpoint {name!r}; it has {sorted(described)}",
             )
         path = _path(files, described[name]["file"])
-        endpoints[name] = _load_endpoint(name, path, described[name], parameters)
+        endpoints[name] = _load_endpoint(name, path, described[name], parameters, parse)
     return Release(manifest=manifest, endpoints=endpoints)
 
 
@@ -147,7 +151,11 @@ def load_parameters(path: Path, described: Mapping[str, Any]) -> dict[str, jax.A
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        # The last is what a flipped bit of the archive's flags gives.
+        *(OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error),
+        RuntimeError,
+    ) as error:
         raise Refused(
             ReasonCode.ARTIFACT_ALTERED,
             f"{path.name} cannot be read ({error}); fetch the release again",
@@ -185,6 +193,7 @@ def _load_endpoint(
     path: Path,
     described: Mapping[str, Any],
     parameters: Mapping[str, jax.Array],
+    parse: Callable[[bytearray], export.Exported],
 ) -> Endpoint:
     data = _read_bytes(path)
     _require_sha256(path.name, data, described["sha256"])
@@ -196,7 +205,7 @@ def _load_endpoint(
             f"allowed is {kind!r}",
         )
     _require_supported(name, described)
-    exported = export.deserialize(bytearray(data))
+    exported = parse(bytearray(data))
     found = describe_endpoint(exported, data)
     for field, value in found.items():
         _require_equal(

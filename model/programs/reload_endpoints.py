@@ -11,6 +11,7 @@ import importlib.machinery
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from model.checks import endpoints as endpoint_checks
 from model.checks import generation as generation_checks
 from model.checks import rows
+from model.checks.altered_releases import check_altered
 from model.config import POLICIES, ExportConfig, from_dict
 from model.generation import NEVER_EMITTED
 from model.programs import entry
@@ -29,7 +31,7 @@ SPLIT = "heldout"
 
 
 def main(request: dict[str, Any], out: Path) -> None:
-    """Measures claims 4.1, 4.2, 4.4 and 4.5 on the reloaded release.
+    """Measures claims 4.1 to 4.5 on the reloaded release.
 
     Args:
         request: ``export`` (settings), ``files`` (paths by artifact name),
@@ -60,6 +62,8 @@ def main(request: dict[str, Any], out: Path) -> None:
     compared += endpoint_checks.check_outputs(release, source)
     compared += generation_checks.check_rules()
     refused = generation_checks.check_refusals()
+    with tempfile.TemporaryDirectory() as folder:
+        refused += check_altered(request["files"], Path(folder))
     measured = process_rows(request["exporting_process_id"])
     measured += endpoint_checks.check_parameters(release, settings.prompts[0].encode())
     generated = []

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from model import release, runtime
+from model.checks.altered_releases import REGIONS, check_altered
 from model.config import POLICIES, ModelConfig
 from model.endpoints import (
     endpoint_function,
@@ -94,20 +95,50 @@ def test_parameters_are_arguments_and_not_constants(made: Path) -> None:
 
 
 def test_any_altered_byte_of_an_endpoint_is_refused_before_it_is_parsed(
-    copied: Files, monkeypatch: pytest.MonkeyPatch
+    copied: Files,
 ) -> None:
     path = Path(copied["decode-fp32.jaxexport"])
     data = path.read_bytes()
     parsed: list[object] = []
-    monkeypatch.setattr(release.export, "deserialize", parsed.append)
     for place in range(0, len(data), len(data) // 8):
         damaged = bytearray(data)
         damaged[place] ^= 1
         path.write_bytes(damaged)
         with pytest.raises(Refused) as refused:
-            release.load_verified(copied, ("decode-fp32",))
+            release.load_verified(copied, ("decode-fp32",), parse=parsed.append)
         assert refused.value.code == "artifact_altered"
     assert parsed == []
+
+
+def told(files: Files, folder: Path) -> dict[str, bool]:
+    """Whether each spoiled release was refused with its own reason, by case."""
+    folder.mkdir()
+    return {
+        f"{row['measure']}/{row['case_name']}": row["expected_reason"]
+        == row["received_reason"]
+        for row in check_altered(files, folder)
+    }
+
+
+def test_a_check_spoils_every_part_and_sees_what_is_not_verified(
+    copied: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes that nobody verified are seen without parsing them, which may crash."""
+    right = told(copied, tmp_path / "right")
+    assert len(right) == 2 * (REGIONS + 1) + 5
+    assert all(right.values()), right
+    monkeypatch.setattr(release, "_require_sha256", lambda *given: None)
+    unhashed = told(copied, tmp_path / "unhashed")
+    monkeypatch.undo()
+    wrong = {case for case, is_refused in unhashed.items() if not is_refused}
+    assert {case.split("/")[0] for case in wrong} == {
+        "corrupted_release",
+        "truncated_release",
+    }
+    monkeypatch.setattr(release, "_require_equal", lambda *given: None)
+    unequal = told(copied, tmp_path / "unequal")
+    wrong = {case for case, is_refused in unequal.items() if not is_refused}
+    assert wrong == {"foreign_part/tokenizer", "foreign_part/preprocessing"}
 
 
 def _truncate(files: Files) -> None:

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model.checks.differences import largest_value
-from model.checks.rows import Row, array_comparison, comparison, count, real
+from model.checks.rows import (
+    Row,
+    array_comparison,
+    comparison,
+    count,
+    real,
+    real_comparison,
+)
 from model.evaluation import Evaluation, sequential_sum
 from model.parameters import Parameters
 from model.tokenizer import PAD
@@ -83,9 +90,7 @@ def _compare_sizes(
         array_comparison(
             BATCHES, "token_losses", case, other.losses, own.losses, source
         ),
-        comparison(
-            BATCHES, "batch_loss_sum_nats", case, total.hex(), summed.hex(), source
-        ),
+        real_comparison(BATCHES, "batch_loss_sum_nats", case, total, summed, source),
         count(BATCHES, "valid_targets_apart", case, apart, "targets"),
         real(BATCHES, "mean_of_batch_means_off_by", case, off_by, "nats"),
     ]
@@ -213,19 +218,24 @@ def measure_token_rows(
     Args:
         rows: Rows of `token_losses`.
         evaluation: The reported sums.
+
+    Raises:
+        ValueError: There is no row, whose sum is that of no target.
     """
+    if not rows:
+        raise ValueError("there is no row to add up")
     total = 0.0
     for row in rows:
         total += row["loss_nats"]
     correct = sum(row["is_correct"] for row in rows)
     source = "the reported evaluation"
     return [
-        comparison(
+        real_comparison(
             TOKENS,
             "row_loss_sum_nats",
             "heldout",
-            evaluation.loss_sum_nats.hex(),
-            total.hex(),
+            evaluation.loss_sum_nats,
+            total,
             source,
         ),
         comparison(

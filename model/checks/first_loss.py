@@ -68,7 +68,8 @@ class RecordedLoss:
         )
         case, source = f"update-{self.update:03d}", "the recorded loss of the update"
         bits = _bits(np.float32(self.nats)), _bits(np.asarray(loss))
-        return comparison(CLAIM, measure, case, *bits, source), gradients
+        lost = "" if np.isfinite(loss) else f"{loss} is no number to compare"
+        return comparison(CLAIM, measure, case, *bits, source, lost), gradients
 
 
 def measure_loss(

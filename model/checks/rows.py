@@ -80,6 +80,31 @@ def comparison(
     }
 
 
+def real_comparison(
+    claim: str,
+    measure: str,
+    case_name: str,
+    expected: float,
+    measured: float,
+    expected_from: str,
+) -> Row:
+    """A row of ``comparisons`` over the bits of two real numbers, written as hex.
+
+    What is no number agrees with nothing: two sums that broke down in the same way
+    have the same text.
+    """
+    lost = "" if math.isfinite(measured) else f"{measured} is no number to compare"
+    return comparison(
+        claim,
+        measure,
+        case_name,
+        float(expected).hex(),
+        float(measured).hex(),
+        expected_from,
+        lost,
+    )
+
+
 def array_comparison(
     claim: str,
     measure: str,

@@ -8,6 +8,7 @@ matrix; a recipe that does all of it is followed for a few updates beside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -177,6 +178,8 @@ def _beyond_rounding(measured: Arrays, expected: Arrays, rate: float) -> float:
     """
     shares = []
     for name, exact in expected.items():
+        if np.shape(measured[name]) != np.shape(exact):
+            return math.inf
         spacing = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
         apart = np.abs(measured[name].astype(np.float64) - exact) - spacing
         shares.append(float(np.maximum(apart, 0.0).max()) / rate)

@@ -4,7 +4,9 @@ Python's `max` drops a NaN that is not the first of its values, which once made 
 that was no number the smallest difference of all.
 """
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,14 @@ from model.checks.boundary import Attention, measure_attention
 from model.checks.cache_storage import CodeTally
 from model.checks.dense import _differing
 from model.checks.differences import largest_difference, largest_value
-from model.checks.evaluation import _largest_mean_error
+from model.checks.evaluation import _largest_mean_error, measure_token_rows
+from model.checks.first_loss import RecordedLoss
 from model.checks.policies import _reason
 from model.checks.precision import compare_logits, summary_rows
-from model.checks.rows import real
+from model.checks.rows import real, real_comparison
 from model.checks.target_reference import logit_difference, parameter_differences
 from model.config import OptimizerConfig
+from model.parameters import initial_parameters
 from model.presets import fixture
 from tests.comparators import MET, MISSING, UNMET, statuses
 
@@ -250,3 +254,41 @@ def test_attention_over_nothing_shows_nothing() -> None:
     )
     with pytest.raises(ValueError, match="zero-size"):
         measure_attention(nothing)
+
+
+def test_sums_that_are_no_numbers_have_one_text_and_do_not_agree(
+    tmp_path: Path,
+) -> None:
+    pairs = [(1.5, 1.5, MET), (1.5, -1.5, UNMET), (0.0, -0.0, UNMET)]
+    pairs += [(value, value, UNMET) for value in (NAN, INF, -INF)]
+    rows = [real_comparison("1.1", "sum", "", *pair, "a sum") for *pair, _ in pairs]
+    assert statuses(tmp_path, rows) == [status for *_, status in pairs]
+
+
+def test_a_table_of_no_losses_adds_up_to_nothing() -> None:
+    nothing: Any = SimpleNamespace(loss_sum_nats=0.0)
+    with pytest.raises(ValueError, match="no row"):
+        measure_token_rows([], nothing)
+
+
+def test_a_recorded_loss_that_is_no_number_is_not_the_one_before_its_update(
+    tmp_path: Path,
+) -> None:
+    """The same parameters make the same NaN, bit by bit."""
+    model = replace(fixture().model, dropout_rate=0.0)
+    parameters = initial_parameters(model, 3)
+    spoiled = {**parameters, "lm_head.weight": parameters["lm_head.weight"] * NAN}
+    documents = np.full((1, model.context_tokens + 1), 9, np.int32)
+    key_data = np.zeros(2, np.uint32)
+    recorded = RecordedLoss(update=1, nats=NAN, documents=documents, key_data=key_data)
+    row, _ = recorded.compared("loss", spoiled, model, key=False)
+    # A NaN has a sign too.
+    same = np.uint32(int(row["measured"], 16)).view(np.float32)
+    recorded = replace(recorded, nats=float(same))
+    row, _ = recorded.compared("loss", spoiled, model, key=False)
+    assert row["expected"] == row["measured"]
+    assert statuses(tmp_path, [row]) == [UNMET]
+
+
+def test_parameters_of_another_shape_are_not_stretched_to_the_expected() -> None:
+    assert updates._beyond_rounding({"a": ONES[:1]}, {"a": ONES}, 1e-3) == INF

@@ -163,7 +163,7 @@ class Guarded:
         line = _own_line(self.file, frame)
         return self._wrong(
             f"did not return within {seconds:g} s{line}",
-            "make it end, or allow it more with --time-limit",
+            "make it end (`harness check --time-limit` allows it more)",
         )
 
     def wrong_value(self, found: str, advice: str) -> Refused:

@@ -192,6 +192,19 @@ def test_a_stage_of_another_implementation_counts_for_no_run(subject, tmp_path):
         run._refuse_another_system(built_in)
 
 
+def test_a_run_of_a_user_s_file_names_it_whatever_stands_in_it(subject, tmp_path):
+    """So that it meets the baseline of that file, and not of the built-in system."""
+    assert "implementation" not in subject.start().components
+    file = tmp_path / "my_model.py"
+    own = replace(subject, system={"file": str(file)})
+    started = []
+    for text in ("def encode(data): ...", "def encode(data): return data"):
+        file.write_text(text)
+        started.append(own.start())
+    assert {run.components["implementation"] for run in started} == {"my_model.py"}
+    assert started[0].subject != started[1].subject
+
+
 def test_every_stage_of_a_run_is_asked_about_the_same_system(project):
     """One stage without it would be about the built-in one."""
     source = (project / "flows" / "qualify.py").read_text("utf-8")

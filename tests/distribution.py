@@ -18,6 +18,7 @@ GROUPS = {
     "deaths": ("deploy/test_deaths.py",),
     "qualified": (
         "flows/test_daily_use.py",
+        "flows/test_inference_stages.py",
         "flows/test_pages.py",
         "flows/test_qualify.py",
         "flows/test_target.py",
@@ -41,7 +42,6 @@ GROUPS = {
         "tasks/test_reuse.py",
         "tasks/test_stage.py",
     ),
-    "inference stages": ("tasks/test_inference_stages.py",),
     "regression": ("flows/test_regression.py",),
     "rehearsed": (
         "flows/test_target_import.py",

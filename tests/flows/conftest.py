@@ -8,13 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from model.config import TrainConfig, setting_paths, to_dict
 from model.presets import fixture, override
+from warehouse.evidence import from_parquet
+from warehouse.reading import record_classes
 from warehouse.records.claims import Measurement
 from warehouse.runs import RunFinish, RunStart, StageLink
+from warehouse.schema import record_from
 from warehouse.store import Store
 
 AT = "2026-01-02T03:04:05.000000006Z"
@@ -149,3 +153,23 @@ def qualified(
     assert done.returncode == 0, done.stderr
     assert "9 stages executed, 0 reused" in done.stdout
     return root
+
+
+@pytest.fixture(scope="session")
+def recorded(qualified: Path) -> dict[str, list[Any]]:
+    """The rows that each stage of that run has written, as records."""
+    store, kinds = Store(qualified, is_writable=False), record_classes()
+    recorded: dict[str, list[Any]] = {}
+    for commit in store.commits():
+        # Tests may have had a stage computed again since.
+        recorded.setdefault(
+            commit.stage,
+            [
+                record_from(kinds[file.table], row)
+                for file in commit.files
+                for row in from_parquet(
+                    store.evidence_file(commit.nonce, file.table).read_bytes()
+                ).to_pylist()
+            ],
+        )
+    return recorded

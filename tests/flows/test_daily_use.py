@@ -10,6 +10,7 @@ import json
 import queue
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +32,9 @@ CHANGED = {"train": {"optimizer": {"learning_rate": 0.004}}}
 
 class Site(Operated):
     """What `harness up` starts, with the deployments that we ship."""
+
+    compared: dict[str, "subprocess.CompletedProcess[str]"]
+    """What `harness compare` said after a day."""
 
     def watch(self, deployment: str, **parameters: Any) -> tuple[int, Any]:
         """Runs a deployment as an operator does; returns exit code and flow run."""
@@ -117,8 +121,11 @@ def days(site: Site) -> dict[str, tuple[int, Any]]:
     days["no baseline"] = site.watch("regression/nightly", is_fresh=False)
     accepted = site.harness("accept", "latest", "--root", site.root)
     assert accepted.returncode == 0, accepted.stderr
+    at = ("--root", site.root)
     days["agreeing"] = site.watch("regression/nightly")
+    site.compared = {"agreeing": site.harness("compare", *at)}
     days["worse"] = site.watch("regression/nightly", is_fresh=False, settings=CHANGED)
+    site.compared["worse"] = site.harness("compare", *at)
     days["target"] = site.watch("target/default")
     return days
 
@@ -158,6 +165,20 @@ def test_what_was_changed_is_told_on_the_page_and_by_the_webhook(days, received)
     assert told["text"] == message
     assert told["counts"]["differing_values"] > 0
     assert received[1].empty()
+
+
+def test_the_same_computed_again_agrees_and_another_rate_does_not(days, site):
+    """No false alarm where nothing changed, and an alarm where something did.
+
+    Two fresh runs differ in process ids, times, nonces and traces, and in nothing else.
+    """
+    same, other = site.compared["agreeing"], site.compared["worse"]
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert "stages recomputed 9, not recomputed 0" in same.stdout
+    assert "nothing was changed" in same.stdout
+    assert other.returncode == 1, other.stdout + other.stderr
+    assert "the first is train_model: uninterrupted update 1 parameters" in other.stdout
+    assert "train.optimizer.learning_rate 0.003 -> 0.004" in other.stdout
 
 
 def _dead(site: Site) -> tuple[Any, float]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from tests.store_maker import StoreMaker
@@ -84,16 +83,16 @@ def rules(claim, requirement):
     ]
 
 
-Opener = Callable[..., "duckdb.DuckDBPyConnection | OnDemand"]
+Opener = Callable[..., OnDemand]
 
 
 @pytest.fixture
 def opened(made: StoreMaker) -> Iterator[Opener]:
     """Opens the made store under a made-up contract; closes it after the test.
 
-    Without names it has every view, each of them when it is first asked for.
+    Each view is made when it is first asked for.
     """
-    connections: list[duckdb.DuckDBPyConnection | OnDemand] = []
+    connections: list[OnDemand] = []
 
     def open_with(
         *claims: Claim,
@@ -101,15 +100,14 @@ def opened(made: StoreMaker) -> Iterator[Opener]:
         calibration: Sequence[Any] = (),
         against: str | None = None,
         names: Sequence[str] | None = None,
-    ) -> duckdb.DuckDBPyConnection | OnDemand:
+    ) -> OnDemand:
         needed = needed_for(names)
         contents = read_store(
             made.store.root, run, against=against, tables=needed.tables
         )
-        if names is None:
-            needed = replace(needed, views=())
-        connection = build_warehouse(contents, claims, calibration, needed)
-        connections.append(OnDemand(connection) if names is None else connection)
+        without = replace(needed, views=())
+        connection = build_warehouse(contents, claims, calibration, without)
+        connections.append(OnDemand(connection, needed.views))
         return connections[-1]
 
     yield open_with

@@ -13,22 +13,24 @@ import duckdb
 
 from warehouse.load import known_names
 from warehouse.query import names_read
-from warehouse.view_files import create_views, needed_views, read_views
+from warehouse.view_files import ViewFile, create_views, needed_views
 
 
 class OnDemand:
     """The tables of a store, and those of its views that were asked for."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Takes a database that has every table and no view yet."""
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, views: tuple[ViewFile, ...]
+    ) -> None:
+        """Takes a database that has no view yet, and those that it may get."""
         self._connection = connection
+        self._views = views
         self._made: set[str] = set()
 
     def execute(self, query: str, *parameters: Any) -> duckdb.DuckDBPyConnection:
         """Returns the answer to a query, after it has made the views that it reads."""
-        known = known_names()
-        named = names_read(query, known)
-        views = needed_views(read_views(), known if named is None else named)
+        named = names_read(query, known_names())
+        views = self._views if named is None else needed_views(self._views, named)
         create_views(
             self._connection, [view for view in views if view.name not in self._made]
         )

@@ -8,6 +8,7 @@ does not lie between the two is no limit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -34,18 +35,21 @@ def read_calibration(path: Path = FILE) -> list[Calibration]:
         ContractError: the file is malformed, or a row lacks a field.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-        if not document.keys() <= {"calibration"}:
-            raise ContractError(f"it knows [[calibration]] only, not {list(document)}")
-        rows = [
-            record_from(Calibration, row) for row in document.get("calibration", [])
-        ]
-        check_records(Calibration, rows)
+        return list(_rows(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise ContractError(
             f"The calibration {path.name} is malformed: {error}"
         ) from error
-    return rows
+
+
+@functools.lru_cache(maxsize=8)
+def _rows(text: str) -> tuple[Calibration, ...]:
+    document = tomllib.loads(text)
+    if not document.keys() <= {"calibration"}:
+        raise ContractError(f"it knows [[calibration]] only, not {list(document)}")
+    rows = [record_from(Calibration, row) for row in document.get("calibration", [])]
+    check_records(Calibration, rows)
+    return tuple(rows)
 
 
 def write_calibration(rows: Iterable[Calibration], path: Path = FILE) -> None:

@@ -20,6 +20,7 @@ from tasks.drill_recovery import drill_recovery
 from tasks.errors import StageError
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
+from tasks.forked_programs import fork_server_of_trial
 from tasks.interrupt_training import interrupt_training
 from tasks.profile_runtime import profile_runtime
 from tasks.program_environment import root_of
@@ -31,14 +32,18 @@ from tasks.train_model import train_model
 from tasks.trial import Trial, Tried, made_by
 from tasks.work import Work
 from warehouse.records.drills import DrilledRequirement, PlantedFault
+from warehouse.store import Execution
 
 LIST = "model.programs.list_faults"
 BUILT_IN = "built-in"
 """Name of the trial of the system without a fault."""
 SHOWN = 400
 """Characters that are kept of the sentence with which a stage stopped."""
-SIDE_BY_SIDE = 2
-"""Faults that are tried at a time; a program keeps little more than one core busy."""
+SIDE_BY_SIDE = 3
+"""Trials at a time; of two, each waits often enough to leave a core idle."""
+
+Runs = Mapping[str, Mapping[str, Sequence[str]]]
+"""By fault: its `stages`, and the programs of them that are `left_out`."""
 
 STAGES: tuple[StageTask, ...] = (
     tokenize_corpus,
@@ -100,13 +105,22 @@ def drill_system(
     """
     assert manifest_sha256 and rules_sha256, "they are there for the key"
     listed = work.run(LIST, {"faults": faults})
-    stages: dict[str, list[str]] = json.loads((listed.out / "stages.json").read_text())
+    runs: Runs = json.loads((listed.out / "runs.json").read_text())
 
     root = work.scratch("trials")
     corpus = corpus_files(manifest_path)
     # What a smaller system breaks without a fault is no fault's doing, and is told so.
-    trial = Trial(root, tried, corpus, work.runtime, is_declared=True, is_heard=False)
-    outcomes = _try(trial, stages)
+    with fork_server_of_trial() as fork_server:
+        trial = Trial(
+            root,
+            tried,
+            corpus,
+            work.runtime,
+            is_declared=True,
+            is_heard=False,
+            fork_server=fork_server,
+        )
+        outcomes = _try(trial, runs)
 
     # DuckDB is loaded where it is asked alone.
     from warehouse.drills import read_requirements
@@ -117,25 +131,74 @@ def drill_system(
     work.record(*(_ended(*each) for each in outcomes.items() if each[1].failure))
 
 
-def _try(trial: Trial, stages: Mapping[str, Sequence[str]]) -> dict[str, Tried]:
-    """Returns what came of each fault, on what the correct system made before it."""
-    correct = trial.run(BUILT_IN, _needed(stages.values()))
-    if correct.failure:
-        raise DrillFailed(f"The system without a fault stopped: {correct.failure}")
+def _try(trial: Trial, runs: Runs) -> dict[str, Tried]:
+    """Returns what came of each fault, on what the correct system made before it.
+
+    What others take, and what is timed, the correct system makes alone and at first;
+    its other stages run beside the faults. The longest come first.
+    """
+    needed = _needed(run["stages"] for run in runs.values())
+    taken = {
+        name for each in needed for name in inspect.signature(each.body).parameters
+    }
+    first = [
+        each
+        for each in needed
+        if made_by(each) in taken or each.definition.measures_time
+    ]
+    made = _measure_correct(trial, first, {})
     done = itertools.count(1)
 
     def run(fault: str) -> Tried:
-        asked = [BY_NAME[name] for name in BY_NAME if name in stages[fault]]
-        own = {made_by(each) for each in asked}
-        made = correct.executions.items()
-        given = {name: execution for name, execution in made if name not in own}
-        tried = trial.run(fault, asked, system={"fault": fault}, given=given)
-        _tell(f"fault {next(done)} of {len(stages)}: {fault}")
+        tried = _try_fault(trial, fault, runs[fault], made)
+        _tell(f"fault {next(done)} of {len(runs)}: {fault}")
         return tried
 
-    _tell("the system without a fault is measured")
     with ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as pool:
-        return dict(zip(stages, pool.map(run, stages), strict=True))
+        beside = [
+            pool.submit(_measure_correct, trial, [each], made)
+            for each in reversed(needed)
+            if each not in first
+        ]
+        tried = {fault: pool.submit(run, fault) for fault in _longest_first(runs)}
+        try:
+            for each in beside:
+                each.result()
+            return {fault: tried[fault].result() for fault in runs}
+        finally:
+            for waiting in tried.values():
+                waiting.cancel()
+
+
+def _measure_correct(
+    trial: Trial, stages: Sequence[StageTask], given: Mapping[str, Execution]
+) -> Mapping[str, Execution]:
+    """Returns what the system without a fault made, with what was given to it."""
+    correct = trial.run(BUILT_IN, stages, given=given)
+    if correct.failure:
+        raise DrillFailed(f"The system without a fault stopped: {correct.failure}")
+    names = ", ".join(each.definition.name for each in stages)
+    _tell(f"the system without a fault is measured: {names}")
+    return correct.executions
+
+
+def _try_fault(
+    trial: Trial,
+    fault: str,
+    run: Mapping[str, Sequence[str]],
+    made: Mapping[str, Execution],
+) -> Tried:
+    asked = [BY_NAME[name] for name in BY_NAME if name in run["stages"]]
+    own = {made_by(each) for each in asked}
+    given = {name: execution for name, execution in made.items() if name not in own}
+    system = {"fault": fault}
+    return trial.run(fault, asked, system=system, given=given, left_out=run["left_out"])
+
+
+def _longest_first(runs: Runs) -> list[str]:
+    """Returns the faults, those first whose last stage is the latest of the DAG."""
+    place = list(BY_NAME).index
+    return sorted(runs, key=lambda fault: -max(map(place, runs[fault]["stages"])))
 
 
 def _needed(named: Iterable[Sequence[str]]) -> list[StageTask]:

@@ -65,4 +65,5 @@ def evaluate_heldout(
     }
 
     work.run(EVALUATE, request)
-    work.run(INITIALIZATIONS, request | {"train": to_dict(train)})
+    if work.is_asked_for(INITIALIZATIONS):
+        work.run(INITIALIZATIONS, request | {"train": to_dict(train)})

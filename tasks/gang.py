@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -97,7 +96,7 @@ class _Controller:
     """What the launcher knows of one controller while it runs."""
 
     call: ProgramCall
-    process: subprocess.Popen[str] | None = None
+    process: children.Process | None = None
     events: list[Event] = field(default_factory=list)
     started_ns: int = 0
     told_ns: int = 0
@@ -217,7 +216,7 @@ class _Gang:
         controller = self.controllers[number]
         controller.started_ns = controller.told_ns = time.monotonic_ns()
 
-        def started(process: subprocess.Popen[str]) -> None:
+        def started(process: children.Process) -> None:
             with self.lock:
                 controller.process = process
                 if self.is_ending:

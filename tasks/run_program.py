@@ -10,16 +10,16 @@ import dataclasses
 import errno
 import json
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tasks import children
 from tasks.errors import ProgramFailed, ProgramRefused, ProgramTimedOut
+from tasks.forked_programs import ForkServer
 from tasks.program_environment import program_environment, root_of
 
 KILLED = -9
@@ -61,11 +61,12 @@ class ProgramCall:
     label: str = ""
     kill_when: Callable[[Event], bool] | None = None
     on_event: Callable[[Event], None] | None = None
-    on_start: Callable[[subprocess.Popen[str]], None] | None = None
+    on_start: Callable[[children.Process], None] | None = None
     environment: Mapping[str, str] | None = None
     module_root: Path | None = None
     prefix: tuple[str, ...] = ()
     deadline_seconds: float = 1800.0
+    fork_server: ForkServer | None = None
 
 
 def run_program(call: ProgramCall) -> ProgramRun:
@@ -93,14 +94,7 @@ def run_program(call: ProgramCall) -> ProgramRun:
     errors = call.folder / "stderr.txt"
     started_at_ns, started_ns = time.time_ns(), time.monotonic_ns()
     with errors.open("wb") as stderr:
-        process = children.start(
-            [*call.prefix, sys.executable, "-m", call.program, str(request)],
-            folder=call.folder,
-            environment=program_environment(
-                call.module_root or root_of(call.program), call.environment
-            ),
-            errors=stderr,
-        )
+        process = _start(call, request, stderr)
     if call.on_start is not None:
         call.on_start(process)
     watch = _Watch(process, call)
@@ -129,10 +123,33 @@ def run_program(call: ProgramCall) -> ProgramRun:
     return run
 
 
+def _start(call: ProgramCall, request: Path, errors: BinaryIO) -> children.Process:
+    """Starts the program as a command, or forks it where that comes to the same."""
+    environment = program_environment(
+        call.module_root or root_of(call.program), call.environment
+    )
+    # JAX reads its settings when it is imported, which the server has done.
+    if call.fork_server is None or call.environment is not None or call.prefix:
+        return children.start(
+            [*call.prefix, sys.executable, "-m", call.program, str(request)],
+            folder=call.folder,
+            environment=environment,
+            errors=errors,
+        )
+    return children.fork(
+        call.fork_server,
+        call.program,
+        request,
+        folder=call.folder,
+        environment=environment,
+        errors=errors,
+    )
+
+
 class _Watch:
     """The progress of one child: its events, its deadline, its wanted death."""
 
-    def __init__(self, process: subprocess.Popen[str], call: ProgramCall) -> None:
+    def __init__(self, process: children.Process, call: ProgramCall) -> None:
         self.process = process
         self.call = call
         self.has_timed_out = False

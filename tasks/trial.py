@@ -14,13 +14,14 @@ import itertools
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from model.config import RunConfig, to_dict
 from tasks.corpus_files import CorpusFiles
 from tasks.errors import ProgramsStopped, StageError
+from tasks.forked_programs import ForkServer
 from tasks.identity import KeyComponent, by_name, key_of
 from tasks.reuse import components_of_call
 from tasks.stage import StageTask
@@ -76,6 +77,7 @@ class Trial:
         *,
         is_declared: bool = False,
         is_heard: bool = True,
+        fork_server: ForkServer | None = None,
     ) -> None:
         """Opens a store in a folder that is the trial's alone.
 
@@ -87,6 +89,7 @@ class Trial:
             is_declared: Whether claims about the declared corpus are asked too; they
                 need all of it.
             is_heard: Whether those who follow the run hear of its stages.
+            fork_server: What programs are forked from; None starts each anew.
         """
         self.store = Store(root)
         self.config = config
@@ -94,6 +97,7 @@ class Trial:
         self.runtime = dict(runtime)
         self.is_declared = is_declared
         self.is_heard = is_heard
+        self.fork_server = fork_server
         self._numbers = itertools.count(1)
 
     def run(
@@ -103,6 +107,7 @@ class Trial:
         *,
         system: System | None = None,
         given: Mapping[str, Execution] | None = None,
+        left_out: Container[str] = (),
     ) -> Tried:
         """Runs stages of one system and records them as a run.
 
@@ -111,6 +116,7 @@ class Trial:
             stages: The stages, in the order of the DAG.
             system: As `model.replaced.install` takes it; None is the built-in system.
             given: Executions of earlier stages, by the name that stages have for them.
+            left_out: Programs of these stages that are not run.
 
         Returns:
             What was tried. A stage that fails ends it; the failure is its sentence.
@@ -123,7 +129,7 @@ class Trial:
         for stage in stages:
             begun_ns = time.time_ns()
             try:
-                execution = self._execute(stage, made, system)
+                execution = self._execute(stage, made, system, left_out)
             except ProgramsStopped:
                 raise
             except (StageError, WarehouseError) as error:
@@ -135,7 +141,11 @@ class Trial:
         return Tried(run_id=start.run_id, executions=made, failure=failure)
 
     def _execute(
-        self, stage: StageTask, made: Mapping[str, Execution], system: System | None
+        self,
+        stage: StageTask,
+        made: Mapping[str, Execution],
+        system: System | None,
+        left_out: Container[str],
     ) -> Execution:
         begun_ns = time.time_ns()
         definition = stage.definition
@@ -151,6 +161,8 @@ class Trial:
                 folder,
                 system=system,
                 is_heard=self.is_heard,
+                left_out=left_out,
+                fork_server=self.fork_server,
             )
             stage.body(work, **inputs)
             return self.store.commit(

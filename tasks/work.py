@@ -7,7 +7,7 @@ is hashed, gathered and killed is decided here, once for all stages.
 import json
 import platform
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from tasks import progress
 from tasks.clock import HASHING, PROGRAMS, RECORDING, spending
 from tasks.errors import ProgramRefused, ResultsMalformed, RuntimeChanged
+from tasks.forked_programs import ForkServer
 from tasks.gang import GangRun
 from tasks.identity import StageDefinition
 from tasks.run_program import Event, ProgramCall, ProgramRun, run_program
@@ -38,6 +39,8 @@ class Work:
         *,
         system: Mapping[str, str] | None = None,
         is_heard: bool = True,
+        left_out: Container[str] = (),
+        fork_server: ForkServer | None = None,
     ) -> None:
         """Starts with no records and no artifacts.
 
@@ -50,6 +53,9 @@ class Work:
                 `model.replaced.install` takes it.
             is_heard: Whether those who follow the run hear of it; a stage that is tried
                 out has the name of one that they follow.
+            left_out: Programs that are not asked for, because they cannot tell this
+                system from the built-in one.
+            fork_server: What its programs are forked from; None starts each anew.
         """
         self.records: list[Any] = []
         self.kept: dict[str, Path] = {}
@@ -58,6 +64,8 @@ class Work:
         self._runtime = dict(runtime)
         self._folder = folder
         self._is_heard = is_heard
+        self._left_out = left_out
+        self._fork_server = fork_server
         self._system = {"system": dict(system)} if system else {}
         self._tables = {record.TABLE: record for record in stage.writes}  # type: ignore[attr-defined]
 
@@ -70,6 +78,10 @@ class Work:
     def runtime(self) -> Mapping[str, str]:
         """The numerics fingerprint that programs have to run under."""
         return self._runtime
+
+    def is_asked_for(self, program: str) -> bool:
+        """Whether a program is run; a trial leaves out what has nothing to tell."""
+        return program not in self._left_out
 
     def fetch(self, execution: Execution, *names: str) -> dict[str, str]:
         """Returns the paths of artifacts by name, each hashed before it is handed out.
@@ -131,6 +143,7 @@ class Work:
             module_root=module_root,
             prefix=prefix,
             deadline_seconds=deadline_seconds,
+            fork_server=self._fork_server,
         )
         try:
             with self._spending(PROGRAMS):

@@ -15,6 +15,10 @@ from typing import Any
 
 from model.refusal import ReasonCode, Refused
 
+INITIALIZATIONS = "model.programs.train_initializations"
+"""Says how many first seeds were trained, whatever came of them. A fault of what each
+of them computes is left out there: it would compile a training to be counted."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
@@ -36,6 +40,8 @@ class Fault:
     """The function in whose place it stands, `model.module.function`."""
     replacement: Callable[[Any], Any]
     """Takes the original function and returns the faulty one."""
+    left_out: tuple[str, ...] = ()
+    """Programs of these stages that cannot tell it, and are not run on it."""
     is_benign: bool = False
     """Whether it is no defect: the checks must stay silent."""
 

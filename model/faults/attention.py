@@ -10,11 +10,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from model.faults import Fault
+from model.faults import INITIALIZATIONS, Fault
 from model.tokenizer import PAD
 
 GROUP = "attention"
-fault = partial(Fault, group=GROUP, stages=("evaluate_heldout",))
+fault = partial(
+    Fault,
+    group=GROUP,
+    stages=("evaluate_heldout",),
+    left_out=(INITIALIZATIONS,),
+)
 
 HIGHEST = jax.lax.Precision.HIGHEST
 Mask = Callable[[jax.Array], jax.Array]

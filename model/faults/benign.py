@@ -11,13 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from model.faults import Fault
+from model.faults import INITIALIZATIONS, Fault
 from model.faults.attention import softmax_attend
 from model.faults.cache import away_from_zero
 from model.tokenizer import PAD
 
 GROUP = "benign"
-fault = partial(Fault, group=GROUP, stages=("evaluate_heldout",), is_benign=True)
+fault = partial(
+    Fault,
+    group=GROUP,
+    stages=("evaluate_heldout",),
+    left_out=(INITIALIZATIONS,),
+    is_benign=True,
+)
 BATCH_DOCUMENTS = 7
 
 

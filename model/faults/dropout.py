@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from model.faults import Fault
+from model.faults import INITIALIZATIONS, Fault
 
 GROUP = "dropout"
 fault = partial(Fault, group=GROUP, stages=("train_model",))
@@ -84,6 +84,7 @@ FAULTS = (
         source="asyml/texar-pytorch#311",
         claim="2.6",
         stages=("evaluate_heldout",),
+        left_out=(INITIALIZATIONS,),
         replaces="model.transformer.logits",
         replacement=_on_in_evaluation,
     ),

@@ -9,11 +9,16 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from model.faults import Fault
+from model.faults import INITIALIZATIONS, Fault
 from model.tokenizer import BOS
 
 GROUP = "evaluation"
-fault = partial(Fault, group=GROUP, stages=("evaluate_heldout",))
+fault = partial(
+    Fault,
+    group=GROUP,
+    stages=("evaluate_heldout",),
+    left_out=(INITIALIZATIONS,),
+)
 BATCH_DOCUMENTS = 5
 
 
@@ -155,6 +160,7 @@ FAULTS = (
         summary="One training of several first seeds is not reported.",
         source="none known; the fixture's own rule",
         claim="2.8",
+        left_out=(),
         replaces="model.programs.train_initializations.initialization_seeds",
         replacement=_failures_left_out,
     ),

@@ -10,11 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from model.faults import Fault
+from model.faults import INITIALIZATIONS, Fault
 from model.tokenizer import EOS, PAD
 
 GROUP = "objective"
-fault = partial(Fault, group=GROUP, stages=("evaluate_heldout",))
+fault = partial(
+    Fault,
+    group=GROUP,
+    stages=("evaluate_heldout",),
+    left_out=(INITIALIZATIONS,),
+)
 
 SumAndCount = tuple[jax.Array, jax.Array]
 Objective = Callable[[jax.Array, jax.Array], SumAndCount]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from model.faults import Fault
+from model.faults import INITIALIZATIONS, Fault
 from model.refusal import ReasonCode, Refused
 from model.tokenizer import BOS, EOS, PAD
 
@@ -205,6 +205,7 @@ FAULTS = (
         source="ggml-org/llama.cpp#7111",
         claim="1.13",
         stages=("tokenize_corpus", "evaluate_heldout"),
+        left_out=(INITIALIZATIONS,),
         replaces="model.tokenizer.describe",
         replacement=_vocabulary_padded,
     ),

@@ -15,13 +15,17 @@ def main(request: dict[str, Any], out: Path) -> None:
 
     Args:
         request: `faults`, names of those that are wanted; empty for all.
-        out: Result folder; rows go to `planted_faults`, stages to `stages.json`.
+        out: Result folder; rows go to `planted_faults`, stages, and programs that are
+            left out, to `runs.json`.
     """
     wanted = request["faults"]
     faults = [fault for fault in every_fault() if not wanted or fault.name in wanted]
     entry.write_rows(out, "planted_faults", [_row(fault) for fault in faults])
-    stages = {fault.name: list(fault.stages) for fault in faults}
-    (out / "stages.json").write_text(json.dumps(stages), "utf-8")
+    runs = {
+        fault.name: {"stages": fault.stages, "left_out": fault.left_out}
+        for fault in faults
+    }
+    (out / "runs.json").write_text(json.dumps(runs), "utf-8")
 
 
 def _row(fault: Fault) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -50,8 +50,12 @@ class Forked:
 class ForkServer:
     """The process that programs are forked from."""
 
-    def __init__(self) -> None:
-        """Starts it; importing JAX goes on while the first program is asked for."""
+    def __init__(self, imported: Sequence[str] = IMPORTED) -> None:
+        """Starts it; the first program waits until everything is imported.
+
+        Args:
+            imported: Modules that are there before a program is forked.
+        """
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = program_environment(root_of("model"))
         # Each fork is told where its own modules lie; here is nothing to find.
@@ -59,7 +63,7 @@ class ForkServer:
         self._control = own
         with other:
             self._process = subprocess.Popen(
-                [sys.executable, fork_server.__file__, *IMPORTED],
+                [sys.executable, fork_server.__file__, *imported],
                 stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 env=environment,
@@ -114,6 +118,11 @@ class ForkServer:
                 f"{program} cannot be forked{reason}; memory or processes may be short."
             )
         return Forked(int(process_id), *own)
+
+    @property
+    def process_id(self) -> int:
+        """Number of its process."""
+        return self._process.pid
 
     def end(self) -> None:
         """Ends it; what was forked from it goes on."""

@@ -1,4 +1,7 @@
-"""A program is watched from start to end and never outlives the one who started it."""
+"""A program is watched from start to end and never outlives the one who started it.
+
+All of it holds for one that is started as a command and for one that is forked.
+"""
 
 import errno
 import json
@@ -19,6 +22,7 @@ from tasks.errors import (
     ProgramsStopped,
     ProgramTimedOut,
 )
+from tasks.forked_programs import ForkServer
 from tasks.program_environment import private_cache, program_environment
 from tasks.run_program import KILLED, ProgramCall, run_program
 from tests.processes import are_gone, is_running
@@ -27,8 +31,19 @@ HANGS_SECONDS = 600
 """How long a program that hangs would go on by itself."""
 
 
+@pytest.fixture(params=["started", "forked"])
+def fork_server(request, tiny):
+    """What programs are forked from, or None."""
+    if request.param == "started":
+        yield None
+        return
+    server = ForkServer(())
+    yield server
+    server.end()
+
+
 @pytest.fixture
-def call(tiny, tmp_path_factory):
+def call(tiny, tmp_path_factory, fork_server):
     """Answers a call of the misbehaving program."""
 
     def make(how, **options):
@@ -36,6 +51,7 @@ def call(tiny, tmp_path_factory):
             program="tiny.programs.misbehave",
             request={"how": how},
             folder=tmp_path_factory.mktemp("program"),
+            fork_server=fork_server,
             **options,
         )
 
@@ -125,12 +141,14 @@ def test_stopping_all_ends_a_program_and_lets_no_other_start(call):
     assert run_program(call("behave")).return_code == 0
 
 
-def test_a_program_dies_when_its_parent_is_killed(call, tiny, project):
+def test_a_program_dies_when_its_parent_is_killed(call, fork_server, tiny, project):
     """Nothing of the parent runs after SIGKILL; the closed pipe tells the child."""
     script = (
         "import sys, pathlib\n"
+        "from tasks.forked_programs import ForkServer\n"
         "from tasks.run_program import ProgramCall, run_program\n"
         "run_program(ProgramCall(program='tiny.programs.misbehave',\n"
+        f"    fork_server={'None' if fork_server is None else 'ForkServer(())'},\n"
         "    request={'how': 'hang'}, folder=pathlib.Path(sys.argv[1]),\n"
         "    on_event=lambda event: print(event['pid'], flush=True)))\n"
     )

@@ -71,7 +71,7 @@ def drill(
         with temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}):
             if drill_system in asked:
                 trial = (fixture.path, fixture.sha256, tried(), asked[drill_system])
-                # Alone, because two trials at a time keep two cores busy.
+                # Alone, because its trials keep two cores busy, and one of them is timed.
                 drilled += [drill_system.submit(*trial, **rules, wait_for=made)]
             if drill_store in asked:
                 before = [*made, *drilled]

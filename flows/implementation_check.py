@@ -22,6 +22,7 @@ from tasks.corpus_files import corpus_files
 from tasks.errors import ProgramRefused
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
+from tasks.forked_programs import fork_server_of_trial
 from tasks.implementation_files import system_of
 from tasks.interrupt_training import interrupt_training
 from tasks.profile_runtime import profile_runtime
@@ -170,8 +171,14 @@ def checked_claims(
     if file is not None:
         system = {"file": str(file), "time_limit_seconds": str(seconds)}
     name = BUILT_IN if file is None else file.name
-    with temporary_folder("check") as root:
-        trial = Trial(root, _config(), corpus_files(None), runtime_fingerprint())
+    with temporary_folder("check") as root, fork_server_of_trial() as fork_server:
+        trial = Trial(
+            root,
+            _config(),
+            corpus_files(None),
+            runtime_fingerprint(),
+            fork_server=fork_server,
+        )
         with progress.listening(ProgressLines().hear):
             tried = trial.run(name, wanted, system=system)
         connection = open_run(root, tried.run_id)

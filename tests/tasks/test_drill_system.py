@@ -1,9 +1,22 @@
-"""Which stages a drill runs, and that its key holds what is loaded by name."""
+"""Which stages a drill runs in which order, and what its key holds by name."""
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from model.faults import every_fault
-from tasks.drill_system import BY_NAME, _needed, drill_system
+from model.programs import train_initializations
+from tasks.drill_system import (
+    BUILT_IN,
+    BY_NAME,
+    DrillFailed,
+    _longest_first,
+    _needed,
+    _try,
+    drill_system,
+)
 from warehouse.contract import read_contract
 
 
@@ -33,3 +46,68 @@ def test_every_fault_runs_stages_that_can_be_tried_and_names_a_claim() -> None:
         assert set(fault.stages) <= set(BY_NAME)
         assert fault.stages
         assert fault.claim in claims
+
+
+class TrialOfNames:
+    """A trial that runs nothing, and keeps who was asked for what."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.runs: list[tuple[str, list[str], set[str], object]] = []
+        self.failing = failing
+        self._lock = threading.Lock()
+
+    def run(self, name, stages, *, system=None, given=None, left_out=()):
+        names = [stage.definition.name for stage in stages]
+        with self._lock:
+            self.runs.append((name, names, set(given or ()), left_out))
+        failure = f"{self.failing}: it broke" if self.failing in names else ""
+        made = {**(given or {}), **{f"{name} of {each}": None for each in names}}
+        return SimpleNamespace(executions=made, failure=failure, run_id=name)
+
+
+RUNS = {
+    "of-words": {"stages": ["tokenize_corpus"], "left_out": []},
+    "of-restores": {"stages": ["resume_training"], "left_out": []},
+    "of-losses": {"stages": ["evaluate_heldout"], "left_out": ["a.program"]},
+    "of-times": {"stages": ["profile_runtime"], "left_out": []},
+}
+
+
+def test_what_others_take_and_what_is_timed_is_made_alone_and_first() -> None:
+    """Beside others a time would be theirs too, and a fault would wait for nobody."""
+    trial = TrialOfNames()
+    tried = _try(trial, RUNS)
+    name, alone, _, _ = trial.runs[0]
+    assert name == BUILT_IN
+    assert alone == [
+        *("tokenize_corpus", "train_model", "interrupt_training"),
+        *("quantize_cache", "export_endpoints", "profile_runtime"),
+    ]
+    beside = [names for name, names, *_ in trial.runs[1:] if name == BUILT_IN]
+    assert sorted(beside) == [["evaluate_heldout"], ["resume_training"]]
+    assert list(tried) == list(RUNS)
+    left_out = {name: left_out for name, *_, left_out in trial.runs}
+    assert left_out["of-losses"] == ["a.program"]
+    assert all(given for name, _, given, _ in trial.runs[1:])
+
+
+def test_the_longest_faults_come_first() -> None:
+    assert _longest_first(RUNS) == ["of-times", "of-losses", "of-restores", "of-words"]
+
+
+@pytest.mark.parametrize("failing", ["train_model", "evaluate_heldout"])
+def test_no_fault_is_judged_beside_a_system_that_stopped(failing: str) -> None:
+    with pytest.raises(DrillFailed, match=f"stopped: {failing}: it broke"):
+        _try(TrialOfNames(failing), RUNS)
+
+
+def test_first_seeds_are_left_out_of_every_fault_but_their_own() -> None:
+    """They are counted, and a fault of what each of them computes changes no count."""
+    program = train_initializations.__name__
+    run_on = [
+        fault.name
+        for fault in every_fault()
+        if "evaluate_heldout" in fault.stages and program not in fault.left_out
+    ]
+    assert run_on == ["failed-seed-hidden"]
+    assert all(set(fault.left_out) <= {program} for fault in every_fault())

@@ -55,6 +55,12 @@ def test_only_work_that_is_heard_tells_what_it_does(work, is_heard: bool):
     assert bool(heard) is is_heard
 
 
+def test_a_trial_leaves_out_the_programs_that_it_was_told(work):
+    program = STAGE.programs[0]
+    assert work().is_asked_for(program)
+    assert not work(left_out=[program]).is_asked_for(program)
+
+
 def test_a_run_that_is_not_gathered_leaves_only_its_process(work):
     mine = work()
     mine.run("tiny.programs.scale_number", {"number": 3}, gather=False)

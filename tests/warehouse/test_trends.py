@@ -385,6 +385,19 @@ def test_runs_are_counted_since_the_last_one_with_nothing_to_revise(made, ask):
     ]
 
 
+def test_a_run_of_a_user_s_file_is_none_since_the_last_of_the_built_in_system(
+    made, ask
+):
+    made.execute("train_model", [errors(0)], key="a")
+    made.run("run-1")
+    made.execute("train_model", [errors(3)], key="b")
+    made.run("run-2", system="system-2", implementation="my_model.py")
+    found = ask(
+        "implementation, runs, last_clean_run_id, runs_since_clean", "accepted_runs"
+    )
+    assert sorted(found) == [("", 1, "run-1", 0), ("my_model.py", 1, None, 1)]
+
+
 def test_a_link_to_the_execution_of_another_stage_is_no_value_of_this_one(made, ask):
     """Whoever writes a run record could otherwise borrow the rows of another stage."""
     execution = made.execute("train_model", [errors(0)], key="a")

@@ -1,4 +1,4 @@
--- grain: flow, preset, is_declared, data_sha256
+-- grain: flow, preset, is_declared, data_sha256, implementation
 -- reads: runs, subject_results, raw.subject_digests
 -- review: no run since the last one whose subject has nothing to revise
 with
@@ -12,8 +12,13 @@ subjects as (
 ),
 
 digests as (
-    select * from raw.subject_digests
-    where component = 'data'
+    select
+        run_id,
+        any_value(value) filter (where component = 'data') as data_sha256,
+        any_value(value) filter (where component = 'implementation')
+            as implementation
+    from raw.subject_digests
+    group by run_id
 ),
 
 described as (
@@ -22,7 +27,9 @@ described as (
         runs.flow,
         runs.preset,
         runs.is_declared,
-        coalesce(digests.value, '') as data_sha256,
+        coalesce(digests.data_sha256, '') as data_sha256,
+        -- a user's file; the built-in system has none
+        coalesce(digests.implementation, '') as implementation,
         (runs.started_at, runs.run_id) as run_order,
         runs.status = 'completed' and subjects.revised = 0 as is_clean,
         runs.status = 'completed' and subjects.is_accepted as is_accepted
@@ -39,6 +46,7 @@ last_ones as (
         preset,
         is_declared,
         data_sha256,
+        implementation,
         count(*) as runs,
         arg_max(run_id, run_order) as newest_run_id,
         arg_max(run_id, run_order) filter (where is_clean) as last_clean_run_id,
@@ -46,7 +54,7 @@ last_ones as (
         arg_max(run_id, run_order) filter (where is_accepted) as last_accepted_run_id,
         max(run_order) filter (where is_accepted) as accepted_order
     from described
-    group by flow, preset, is_declared, data_sha256
+    group by flow, preset, is_declared, data_sha256, implementation
 ),
 
 counted as (
@@ -55,6 +63,7 @@ counted as (
         last_ones.preset,
         last_ones.is_declared,
         last_ones.data_sha256,
+        last_ones.implementation,
         last_ones.runs,
         last_ones.newest_run_id,
         -- completed, and no claim of its subject is to be revised
@@ -76,8 +85,10 @@ counted as (
             and last_ones.preset = described.preset
             and last_ones.is_declared = described.is_declared
             and last_ones.data_sha256 = described.data_sha256
+            and last_ones.implementation = described.implementation
     group by all
 )
 
 select * from counted
-order by newest_run_id desc, flow, preset, is_declared, data_sha256
+order by
+    newest_run_id desc, flow, preset, is_declared, data_sha256, implementation

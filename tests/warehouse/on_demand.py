@@ -1,8 +1,8 @@
 """A database of a made store that gets each view when a query first names it.
 
-To make every view takes half a second, which a test of three of them does not owe. What
-a view says cannot depend on those it does not read: test_readme_queries.py opens a
-store for each view alone.
+To make every view takes half a second, which a test of three of them does not owe. That
+a view says the same without those it does not read is shown in test_readme_queries.py,
+and test_views.py makes all of them at once.
 """
 
 from __future__ import annotations

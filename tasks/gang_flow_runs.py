@@ -7,7 +7,7 @@ all of them, and ends what is left in a stated time.
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
@@ -82,10 +82,15 @@ class GangFlowRuns:
             work_queue_name=self.queues[order.process],
         )
 
-    def wait(self) -> None:
-        """Returns when all are over, or some have to be ended."""
+    def wait(self, beat: Callable[[], None]) -> None:
+        """Returns when all are over, or some have to be ended.
+
+        Args:
+            beat: Shows the hosts that this process lives.
+        """
         failed_since = None
         while True:
+            beat()
             self._look()
             if all(_is_over(run) for run in self.runs):
                 return

@@ -17,6 +17,7 @@ from typing import Any
 
 from tasks.errors import StageError
 from tasks.gang import Disturbance, GangRun, Patience, run_gang
+from tasks.launcher_watch import LauncherWatch
 from tasks.meeting_place import meeting_place
 from tasks.program_environment import controller_environment
 from tasks.run_program import ProgramCall
@@ -64,7 +65,7 @@ class Order:
 
 
 class ToldToEnd(StageError):
-    """A host was told to end, by whoever cancels a gang or stops its machine."""
+    """A host was told to end, or has lost its launcher, which can tell it nothing."""
 
 
 def run_host(order: Order) -> str:
@@ -74,13 +75,18 @@ def run_host(order: Order) -> str:
         What became of it, in one sentence; empty when it completed.
 
     Raises:
-        ToldToEnd: This process was, and has ended its controller.
+        ToldToEnd: This process was, or lost its launcher, and ended its controller.
         StageError: It could not be run.
     """
     place = Storage(order.storage).within(f"controller-{order.process}")
     try:
         _refuse_other_code(order)
-        with temporary_folder("controller") as folder, _told_to_end() as ending:
+        watch = LauncherWatch(Storage(order.storage))
+        with temporary_folder("controller") as folder, _told_to_end() as told_to:
+
+            def ending() -> str:
+                return told_to() or watch.silent()
+
             gang = run_gang(
                 [_call(order, folder, ending)],
                 Patience(**order.patience),

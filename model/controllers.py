@@ -102,6 +102,12 @@ def join(seat: Seat) -> None:
             or another place of this one, than was asked for; `platform_mismatch` when
             the platform that this process has to start on is not there.
     """
+    initialise(seat)
+    require_place(seat)
+
+
+def initialise(seat: Seat) -> None:
+    """Meets the others; asks for no device yet."""
     if seat.coordinator is not None:
         jax.distributed.initialize(
             seat.coordinator,
@@ -110,6 +116,14 @@ def join(seat: Seat) -> None:
             initialization_timeout=seat.initialization_seconds,
             heartbeat_timeout_seconds=seat.heartbeat_seconds,
         )
+
+
+def require_place(seat: Seat) -> None:
+    """Refuses to train in another place than was asked for.
+
+    Raises:
+        Refused: As `join`.
+    """
     _require_backend(seat)
     found = (jax.process_index(), jax.process_count())
     if found != (seat.process, seat.processes):

@@ -17,11 +17,19 @@ from model.refusal import ReasonCode, Refused
 FORMAT = "text-harness target result"
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+OBSERVED = "observed.json"
+"""File with all that a machine answered to the probe."""
 MANIFEST_SHA256 = "manifest_sha256"
 LARGEST_FILE_BYTES = 16 * 1024 * 1024
 """Most bytes of a file, so that it passes through narrow doors of remote machines."""
 STEPS = ("probe", "tokens", "trained", "repeated", "killed", "resumed", "executed")
 """What was run on the target, in this order; each has a folder of its own."""
+GANGS = ("trained", "restarted")
+"""What all controllers of a slice ran together, in this order; each controller has a
+folder for each."""
+SLICE_TRAININGS = ("split", "collective")
+"""Programs that a slice trains with: one adds up in the order of documents, whatever
+the number of controllers, the other as a target does in earnest."""
 TRAINED_UPDATES = 8
 CHECKPOINT_EVERY_UPDATES = 2
 KILLED_AFTER_UPDATE = 5
@@ -29,6 +37,56 @@ RESTORED_UPDATE = KILLED_AFTER_UPDATE - KILLED_AFTER_UPDATE % CHECKPOINT_EVERY_U
 UNCOMMITTED_UPDATE = RESTORED_UPDATE + CHECKPOINT_EVERY_UPDATES
 """A checkpoint that lies there without its commit when the training is restored."""
 KILLED_CODE = -9
+
+
+def steps_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the steps that a result needs: of one host, or of all of a slice."""
+    return STEPS if controllers_of(manifest) == 1 else GANGS
+
+
+def controllers_of(manifest: Mapping[str, Any]) -> int:
+    """Returns how many controllers a result says that it is of."""
+    return int(manifest.get("controllers", 1))
+
+
+def part(gang: str, controller: int) -> str:
+    """Returns the folder in a slice's result of one controller of one gang."""
+    return f"controller-{controller}/{gang}"
+
+
+def nonce_of(nonce: str, gang: str, controller: int) -> str:
+    """Returns what one controller of one gang has to answer; no other can know it.
+
+    Args:
+        nonce: What the launcher drew for the whole occasion and told no host.
+        gang: Name of the gang.
+        controller: Number of the controller.
+    """
+    return _sha256(f"{nonce}/{gang}/{controller}".encode())[:32]
+
+
+def observed_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Returns where a result keeps what each of its controllers answered."""
+    count = controllers_of(manifest)
+    if count == 1:
+        return ["probe/observed.json"]
+    return [f"{part(g, n)}/artifacts/{OBSERVED}" for g in GANGS for n in range(count)]
+
+
+def logits_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Returns where a result keeps the logits of each controller's endpoints."""
+    count = controllers_of(manifest)
+    if count == 1:
+        return ["executed/logits.npz"]
+    return [f"{part(GANGS[0], n)}/artifacts/logits.npz" for n in range(count)]
+
+
+def program_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Returns where a result keeps the runtime of each process that came to its end."""
+    count = controllers_of(manifest)
+    if count == 1:
+        return ["trained/program.json"]
+    return [f"{part(GANGS[-1], n)}/program.json" for n in range(count)]
 
 
 def write_manifest(folder: Path, described: Mapping[str, Any]) -> None:
@@ -89,11 +147,12 @@ def read_result(folder: Path) -> dict[str, Any]:
                 ReasonCode.ARTIFACT_ALTERED,
                 f"{name} is not the file that {MANIFEST} names; copy the folder again",
             )
-    if manifest["stopped_at"] or set(manifest["steps"]) != set(STEPS):
+    needed = steps_of(manifest)
+    if manifest["stopped_at"] or set(manifest["steps"]) != set(needed):
         raise Refused(
             ReasonCode.ARTIFACT_METADATA_MISMATCH,
             f"the run on the target ended at {manifest['stopped_at'] or 'no step'!r} "
-            f"({manifest['stopped_because']}); all of {', '.join(STEPS)} are needed",
+            f"({manifest['stopped_because']}); all of {', '.join(needed)} are needed",
         )
     return manifest
 

@@ -310,7 +310,6 @@ SECTIONS = (
             ("Claim", "claim"),
             ("Expected in", "expected_table", "code"),
             ("Expected row", "expected_row"),
-            ("Available now", "is_available"),
         ),
     ),
     Section(

@@ -30,9 +30,20 @@ SPLITS = ("train", "validation", "heldout")
 class Reference:
     """What this machine computes for itself, on a CPU and in one process."""
 
-    def __init__(self, model: ModelConfig, train: TrainConfig) -> None:
+    def __init__(
+        self, model: ModelConfig, train: TrainConfig, make_update: Any = None
+    ) -> None:
+        """Makes tokens; updates and programs are made when they are asked for.
+
+        Args:
+            model: Shape of the model.
+            train: Recipe and seeds.
+            make_update: Makes one update; None is that of one process whose dropout
+                keys belong to places.
+        """
         self.model = model
         self.train = train
+        self.make_update = make_update
         self.tokens = reference_tokens(model)
 
     @cached_property
@@ -43,6 +54,7 @@ class Reference:
                 initial_state(self.model, self.train.initialization_seed),
                 initial_progress(self.train, len(self.tokens["train"])),
                 *(self.tokens["train"], self.model, self.train, TRAINED_UPDATES),
+                self.make_update,
             )
         )
 

@@ -7,7 +7,7 @@ observed, digests are taken again, differences are computed here. No limit stand
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ import numpy as np
 
 from model import tokenizer
 from model.checks import rows
-from model.checks.differences import largest_value
-from model.checks.target_reference import (
-    SPLITS,
-    Reference,
-    logit_difference,
-    parameter_differences,
+from model.checks.target_reference import SPLITS, Reference
+from model.checks.target_rows import (
+    endpoint_rows,
+    sign_counts,
+    training_rows,
+    workload_rows,
 )
-from model.config import POLICIES, ModelConfig, TrainConfig, from_dict, to_dict
+from model.config import ModelConfig, TrainConfig, from_dict, to_dict
 from model.digests import array_sha256
 from model.refusal import ReasonCode, Refused
 from model.target_result import (
@@ -31,7 +31,7 @@ from model.target_result import (
     TRAINED_UPDATES,
     UNCOMMITTED_UPDATE,
 )
-from model.target_signs import PLATFORMS, signs_of
+from model.target_signs import PLATFORMS, Sign, signs_of
 
 RECIPE = (
     "optimizer",
@@ -57,6 +57,7 @@ class Judge:
         self.model = from_dict(ModelConfig, manifest["model"])
         self.train = from_dict(TrainConfig, manifest["train"])
         self.observed = read_json(folder / "probe" / "observed.json")
+        self.observed["hosts"] = int(request["hosts"])
         platform = PLATFORMS[self.observed["platform"]]
         self.found = signs_of(self.observed, platform)
         self.trace = read_json(folder / "executed" / "trace.json")
@@ -68,25 +69,9 @@ class Judge:
 
     def signs(self) -> list[rows.Row]:
         """Claim 5.1: every sign, and the workload on the lanes of the devices."""
-        missing = [
-            rows.count(
-                *("5.1", "sign_missing", sign.name, int(not sign.is_there), "signs"),
-                f"found {sign.found}; a target shows {sign.wanted}",
-            )
-            for sign in self.found
-        ]
-        traced = {**self.observed, "trace_planes": self.trace["planes"]}
-        platform = PLATFORMS[self.observed["platform"]]
-        (lane,) = [s for s in signs_of(traced, platform) if s.name == "lane_events"]
-        events = int(lane.found.partition(" ")[0])
-        regions = self.trace["regions"]
         return [
-            *missing,
-            rows.count("5.1", "workload_lane_events", "", events, "events"),
-            *(
-                rows.count("5.1", "traced_regions", name, number, "regions")
-                for name, number in regions.items()
-            ),
+            *sign_counts(self.found),
+            *workload_rows(self.observed, self.trace),
         ]
 
     def challenge(self) -> list[rows.Row]:
@@ -130,31 +115,7 @@ class Judge:
                 f"the target trained {len(measured)} updates instead of "
                 f"{len(expected)}",
             )
-        pairs = list(zip(expected, measured, strict=True))
-        targets = [
-            abs(int(own.outcome.valid_targets) - row["valid_targets"])
-            for own, row in pairs
-        ]
-        losses = [abs(float(own.outcome.loss) - row["loss_nats"]) for own, row in pairs]
-        parameters, key_bias = parameter_differences(
-            self._trained_parameters(), dict(expected[-1].state.parameters), self.model
-        )
-        detail = f"over {len(pairs)} updates"
-        return [
-            rows.count(
-                *("5.3", "valid_targets_beyond_reference", "", sum(targets)),
-                *("targets", detail),
-            ),
-            rows.real(
-                "5.3", "loss_difference", "", largest_value(losses), "nats", detail
-            ),
-            rows.real(
-                *("5.3", "largest_parameter_difference", ""),
-                *(largest_value(parameters.values()), "1"),
-                f"{max(parameters, key=lambda name: parameters[name])}, {detail}",
-            ),
-            rows.real("5.3", "key_bias_difference", "", key_bias, "1", detail),
-        ]
+        return training_rows(expected, measured, self._trained_parameters(), self.model)
 
     def _trained_parameters(self) -> dict[str, np.ndarray]:
         update = f"update-{TRAINED_UPDATES:06d}"
@@ -172,21 +133,7 @@ class Judge:
         """Logits of the target against this CPU's, for exactly the same parameters."""
         expected = self.reference.logits(self.folder / "parameters.npz")
         measured = read_arrays(self.folder / "executed" / "logits.npz")
-        found = []
-        for policy in POLICIES:
-            names = [name for name in expected if name.startswith(f"{policy}/")]
-            apart = {
-                name: logit_difference(expected[name], measured.get(name))
-                for name in names
-            }
-            worst = max(apart, key=lambda name: apart[name])
-            found.append(
-                rows.real(
-                    *("5.3", "endpoint_logit_difference", policy),
-                    *(apart[worst], "logits", f"{worst}; {len(names)} cases"),
-                )
-            )
-        return found
+        return endpoint_rows(expected, measured)
 
     def configuration(self) -> list[rows.Row]:
         """Claim 5.4: what was computed is what was declared."""
@@ -197,15 +144,15 @@ class Judge:
             step["matmul_precision"] for step in self.manifest["steps"].values()
         }
         first = self.tokens["train"][:batch]
-        count = int(_is_valid(first).sum())
+        count = int(is_valid(first).sum())
         described = read_json(self.folder / "tokens" / "artifacts" / "corpus.json")
         found = {
             "tokenizer": (
-                _text(tokenizer.describe()),
-                _text(described["tokenizer"]),
+                text_of(tokenizer.describe()),
+                text_of(described["tokenizer"]),
             ),
-            "data": (_digest(self.tokens), _digest(self.target_tokens)),
-            "masks": (_masks(self.tokens), _masks(self.target_tokens)),
+            "data": (digest_of(self.tokens), digest_of(self.target_tokens)),
+            "masks": (masks_of(self.tokens), masks_of(self.target_tokens)),
             "global_batch": (str(shape), str(self.placed["global_batch"])),
             "device_batch": (str([str(shape)]), str(self.placed["device_batch"])),
             "placement": (
@@ -217,8 +164,8 @@ class Judge:
                 f"sum of losses / {self.placed['valid_targets']} valid targets",
             ),
             "recipe": (
-                _text(_recipe(to_dict(self.model), to_dict(self.train))),
-                _text(self._trained_recipe()),
+                text_of(recipe_of(to_dict(self.model), to_dict(self.train))),
+                text_of(self._trained_recipe()),
             ),
             "matmul_precision": ("highest", ", ".join(sorted(precisions))),
         }
@@ -244,7 +191,7 @@ class Judge:
         update = f"update-{TRAINED_UPDATES:06d}"
         path = self.folder / "trained" / "checkpoints" / update / "manifest.json"
         identity = read_json(path)["identity"]
-        return _recipe(identity["architecture"], identity)
+        return recipe_of(identity["architecture"], identity)
 
     def _first_device(self) -> int:
         local = self.observed["local_devices"]
@@ -292,6 +239,15 @@ class Judge:
         )
         return found
 
+    def answers(self) -> Iterator[tuple[str, dict[str, Any], list[Sign]]]:
+        """Yields what the host answered, and its signs; it has one controller."""
+        yield "", self.observed, self.found
+
+    def timings(self) -> list[rows.Row]:
+        """Rows of `target_timings`, which nobody sees before all else is accepted."""
+        path = self.folder / "executed" / "records" / "target_timings.json"
+        return list(read_json(path))
+
     def _restored_from(self) -> int:
         path = self.folder / "resumed" / "artifacts" / "trace.jsonl"
         first = json.loads(path.read_text("utf-8").splitlines()[0])
@@ -322,22 +278,26 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
-def _recipe(model: Mapping[str, Any], train: Mapping[str, Any]) -> dict[str, Any]:
+def recipe_of(model: Mapping[str, Any], train: Mapping[str, Any]) -> dict[str, Any]:
     """What both a configuration and a checkpoint say of a training."""
     return {"model": model, **{name: train[name] for name in RECIPE}}
 
 
-def _is_valid(tokens: np.ndarray) -> np.ndarray:
+def is_valid(tokens: np.ndarray) -> np.ndarray:
+    """Which targets of a token table count."""
     return tokens[:, 1:] != tokenizer.PAD
 
 
-def _masks(tokens: Mapping[str, np.ndarray]) -> str:
-    return _digest({split: _is_valid(table) for split, table in tokens.items()})
+def masks_of(tokens: Mapping[str, np.ndarray]) -> str:
+    """The masks of valid targets of every split, as digests."""
+    return digest_of({split: is_valid(table) for split, table in tokens.items()})
 
 
-def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+def digest_of(arrays: Mapping[str, np.ndarray]) -> str:
+    """The arrays of every split, as digests."""
     return " ".join(f"{split}:{array_sha256(arrays[split])[:16]}" for split in SPLITS)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A plain value as text that is equal for equal values."""
     return json.dumps(value, sort_keys=True)

@@ -11,17 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from model.config import TargetConfig, from_dict
 from model.folders import source_sha256
 from model.programs import entry
 from model.refusal import ReasonCode, Refused
 from model.target_observation import observe
+from model.target_result import OBSERVED
 from model.target_signs import Sign, signs_of, target_platform
 
-OBSERVED = "observed.json"
-"""File of the result folder with all that the machine answered."""
 CODE = Path(__file__).resolve().parents[1]
 
 
@@ -30,7 +27,7 @@ def main(request: dict[str, Any], out: Path) -> None:
 
     Args:
         request: ``target`` (settings), ``nonce`` and ``code_sha256`` (what the
-            launcher demands), ``is_gang`` (whether other hosts take part), ``case``.
+            launcher demands), ``case``.
         out: Result folder.
 
     Raises:
@@ -43,9 +40,6 @@ def main(request: dict[str, Any], out: Path) -> None:
     found = source_sha256(CODE)
     require_code(demanded, found)
     platform = target_platform(target.platform)
-    if request.get("is_gang"):
-        # before any device is asked for: later, every host would be alone in silence
-        jax.distributed.initialize()
     observed = observe(platform) | {
         "platform": target.platform,
         "accelerator": target.accelerator,
@@ -120,6 +114,7 @@ def answer_row(case: str, observed: dict[str, Any]) -> dict[str, Any]:
         "accelerator": observed["accelerator"],
         "controller": observed["process_index"],
         "controllers": observed["process_count"],
+        "hosts": observed.get("hosts", 0),
         "host": observed["host"],
         "process_id": observed["process_id"],
         "nonce": observed["nonce"],

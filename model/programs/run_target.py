@@ -51,14 +51,14 @@ def main(request: dict[str, Any], out: Path) -> None:
     logits = endpoint_logits(programs, parameters, tokens["heldout"], model)
     np.savez(out / LOGITS, allow_pickle=False, **logits)
 
-    workload = _Workload(programs, parameters, tokens["train"], train, settings)
+    workload = Workload(programs, parameters, tokens["train"], train, settings)
     _write_json(out / PLACEMENT, workload.placement())
     _write_json(out / TRACE, trace(workload, out, settings.regions))
     # Times last: nothing that went wrong before may be hidden by a number.
     entry.write_rows(out, "target_timings", timed(workload, settings.warm_samples))
 
 
-class _Workload:
+class Workload:
     """Training update, prefill and cached decode, their inputs on the device."""
 
     def __init__(
@@ -111,7 +111,7 @@ class _Workload:
         }
 
 
-def trace(workload: _Workload, out: Path, regions: int) -> dict[str, Any]:
+def trace(workload: Workload, out: Path, regions: int) -> dict[str, Any]:
     """Counts regions in a trace, and events on the lanes of devices."""
     folder = out / "trace"
     tracing.start(folder)
@@ -131,7 +131,7 @@ def trace(workload: _Workload, out: Path, regions: int) -> dict[str, Any]:
     }
 
 
-def timed(workload: _Workload, samples: int) -> list[dict[str, Any]]:
+def timed(workload: Workload, samples: int) -> list[dict[str, Any]]:
     """Warm durations of each call, one row a sample."""
     found = []
     for name, (function, arguments) in workload.calls.items():

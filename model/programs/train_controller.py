@@ -12,6 +12,8 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +57,33 @@ def main(request: dict[str, Any], out: Path) -> None:
         Refused: This controller is alone and refuses; several leave at once instead.
     """
     seat = read_seat(request)
-    try:
+    with leaving_together(seat, out):
         join(seat)
-        entry.artifact(out, ANSWER).write_text(json.dumps(answer(seat)))
-        entry.report(event="answered", message=f"controller {seat.process} is there")
-        require_demands(seat)
+        tell_answer(seat, out)
         for training in request["trainings"]:
             Controller(seat, request | training, out).run()
+
+
+def tell_answer(seat: Seat, out: Path) -> None:
+    """Keeps the answer to the launcher, and refuses what it does not allow.
+
+    Raises:
+        Refused: As `require_demands`.
+    """
+    entry.artifact(out, ANSWER).write_text(json.dumps(answer(seat)))
+    entry.report(event="answered", message=f"controller {seat.process} is there")
+    require_demands(seat)
+
+
+@contextmanager
+def leaving_together(seat: Seat, out: Path) -> Iterator[None]:
+    """Ends this process at once when the block refuses or loses another controller.
+
+    Raises:
+        Refused: This controller is alone.
+    """
+    try:
+        yield
     except Refused as refused:
         if seat.processes == 1:
             raise

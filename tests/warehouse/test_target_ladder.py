@@ -49,6 +49,7 @@ def answer(platform: str) -> TargetAnswer:
         accelerator="made-up",
         controller=0,
         controllers=1,
+        hosts=1,
         host="made-up",
         process_id=1,
         nonce="n",

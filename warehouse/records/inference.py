@@ -323,5 +323,3 @@ class TargetStep:
     """Table that must gain a row; empty for preparation."""
     expected_row: str
     """What that row must hold."""
-    is_available: bool
-    """Whether this version of the system has the command."""

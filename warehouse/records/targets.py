@@ -22,6 +22,8 @@ class TargetAnswer:
     """Number of the controller, from 0."""
     controllers: int
     """Controllers that JAX has counted; 0 where no backend started."""
+    hosts: int
+    """Hosts that the accelerator has, by its launcher; 0 where none was launched."""
     host: str
     """Name of the machine."""
     process_id: int

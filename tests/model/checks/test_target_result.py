@@ -15,7 +15,7 @@ from model.checks.target_reference import Reference, parameter_differences
 from model.checks.target_result import Judge
 from model.config import ModelConfig, TrainConfig, from_dict
 from model.presets import fixture
-from model.programs.probe_target import answer_row, device_rows, sign_rows
+from model.programs.judge_target import judged_rows
 from model.target_result import read_result
 from tasks.target_challenge import code_sha256
 from tests.store_maker import StoreMaker
@@ -45,6 +45,10 @@ from warehouse.store import Store
 
 pytestmark = pytest.mark.timeout(900)
 UNDRILLED = "accept (undrilled)"
+CLASSES = (
+    *(Measurement, Comparison, TargetAnswer, TargetSign),
+    *(TargetDevice, TargetTiming),
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,25 +89,11 @@ def judged(folder: Path, place: Path, reference: Reference, **asked: Any) -> Any
         "released_sha256": parameters,
         **asked,
     }
-    judge = Judge(folder, manifest, request, reference)
-    numbers = [*judge.signs(), *judge.numbers()]
-    compared = [*judge.challenge(), *judge.configuration(), *judge.restart()]
-    timings = json.loads(
-        (folder / "executed" / "records" / "target_timings.json").read_text()
-    )
-    signs = sign_rows("", judge.observed, judge.found)
-    devices = device_rows("", judge.observed)
+    found = judged_rows(Judge(folder, manifest, request, reference))
     made = StoreMaker(Store(place / "store"))
     made.execute(
         "qualify_target",
-        [
-            *(record_from(Measurement, row) for row in numbers),
-            *(record_from(Comparison, row) for row in compared),
-            *(record_from(TargetTiming, row) for row in timings),
-            record_from(TargetAnswer, answer_row("", judge.observed)),
-            *(record_from(TargetSign, row) for row in signs),
-            *(record_from(TargetDevice, row) for row in devices),
-        ],
+        [record_from(kind, row) for kind in CLASSES for row in found[kind.TABLE]],
     )
     made.run("run-1")
     return build_warehouse(read_store(made.store.root, None), read_contract())

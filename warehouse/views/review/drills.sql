@@ -9,17 +9,12 @@ faults as (
 ),
 
 executions as (
-    select
-        execution_id,
-        stage
-    from selected_executions
+    select execution_id from selected_executions
     where is_intact
 ),
 
 planted as (
-    select
-        faults.*,
-        executions.stage as drilled_by
+    select faults.*
     from faults
     inner join executions
         on faults.execution_id = executions.execution_id
@@ -73,7 +68,6 @@ described as (
         planted.summary,
         planted.replaces,
         planted.source,
-        planted.drilled_by,
         -- who noticed
         not planted.is_benign
         and coalesce(turned.is_turned_by_own, false) as is_killed,

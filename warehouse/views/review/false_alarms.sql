@@ -9,8 +9,7 @@ select
     first_claim,
     first_measure,
     failure,
-    summary,
-    drilled_by
+    summary
 from drills
 where outcome = 'false alarm'
 order by fault_group, fault

@@ -9,8 +9,7 @@ select
     outcome,
     claims,
     failure,
-    summary,
-    drilled_by
+    summary
 from drills
 where outcome in ('survived', 'stopped')
 order by fault_group, fault

@@ -12,6 +12,7 @@ select
     accelerator,
     controller,
     controllers,
+    hosts,
     -- who
     host,
     process_id,

@@ -13,6 +13,5 @@ select
     -- what to run and what to see
     command,
     expected_table,
-    expected_row,
-    is_available
+    expected_row
 from raw.target_steps

@@ -1,19 +1,16 @@
-"""`harness target run`: a gang trains on the hosts of a target."""
+"""`harness target run`: all hosts of a target are qualified, their result judged."""
 
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from flows.commands_rehearse import ANSWER_COLUMNS
-from flows.commands_run import Fresh, Manifest, Preset, Settings, start_flow
-from flows.commands_target import target
+from flows.commands_run import Preset, start_flow
+from flows.commands_target import show_target, target
 from flows.configured_server import configured_api_url
-from flows.display import print_json, print_lines, print_table
 from flows.options import DEFAULT_ROOT, Json, Root
-from flows.reading import open_run, view_rows
 from flows.server_check import ServerFailed
 from model.limits import require
-from model.presets import override, preset
+from model.presets import preset
 
 
 @target.command
@@ -26,6 +23,13 @@ def run(
             "host-0,host-1: one worker and one controller each, in this order."
         ),
     ],
+    accelerator: Annotated[
+        str | None,
+        Parameter(
+            help="What these hosts are together, such as v5litepod-16; as many queues "
+            "as it has hosts."
+        ),
+    ] = None,
     expect_platform: Annotated[
         Literal["tpu", "gpu", "cpu"],
         Parameter(help="Platform that every device of every host must have."),
@@ -38,18 +42,17 @@ def run(
         ),
     ] = None,
     preset_name: Preset = "fixture",
-    manifest: Manifest = None,
-    settings: Settings = (),
-    fresh: Fresh = False,
     root: Root = DEFAULT_ROOT,
     is_json: Json = False,
 ) -> int:
-    """Train on all hosts of a target, lose one on purpose, and go on from a commit.
+    """Qualify a slice: probe, compare, train, lose a host, restart, trace, then time.
 
     Workers and this process share the configured Prefect server and one storage URL. A
-    host waits up to 120 s to be started and 60 s to end. Nothing is judged by it: a
-    target is demonstrated by `harness target import`.
+    host waits up to 120 s to be started and 60 s to end. The first host that lacks a
+    sign of the target ends it with exit code 2, and nothing is recorded of a target.
+    Exit code 1: a row about the target is unmet.
     """
+    from tasks.accelerators import accelerator_of
     from tasks.storage import storage_url
 
     require(
@@ -58,37 +61,21 @@ def run(
         "tpu or gpu; a CPU only rehearses one: `harness target rehearse`, or on hosts "
         "`prefect deployment run target/rehearsal --watch`",
     )
+    sold = accelerator_of(accelerator, expect_platform, len(queues.split(",")))
     if not configured_api_url():
         raise ServerFailed(
             "No Prefect server is configured, and hosts can share none that is "
             "private; `harness up` starts one, or set PREFECT_API_URL."
         )
-    overrides = list(settings)
-    config = override(preset(preset_name), overrides)
     run_id = start_flow(
         "target",
         root,
-        manifest,
-        config.model,
-        overrides=overrides,
+        None,
+        preset(preset_name).model,
         preset_name=preset_name,
-        is_fresh=fresh,
         queues=queues,
         storage=storage_url(storage),
         expect_platform=expect_platform,
+        accelerator=sold.name,
     )
-    answers = view_rows(open_run(root, run_id), "controller_challenges")
-    if is_json:
-        print_json({"run_id": run_id, "controllers": answers, "exit_code": 0})
-    else:
-        print_table(answers, ANSWER_COLUMNS)
-        print_lines(["", *_outcome(run_id, expect_platform)])
-    return 0
-
-
-def _outcome(run_id: str, platform: str) -> list[str]:
-    return [
-        f"Run {run_id}: all hosts trained and went on from a commit. Not "
-        "demonstrated: nothing was compared yet.",
-        f"Next: harness target plan --platform {platform}",
-    ]
+    return show_target(root, run_id, is_json=is_json)

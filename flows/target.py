@@ -2,7 +2,8 @@
 
 Only the stages that lead to a release, then the question whether the target is really
 there. Nothing is measured on it yet, so the run ends Not demonstrated, which is no
-failure. With queues of hosts, a gang trains there instead; on CPUs that is a rehearsal.
+failure. With queues of hosts, all of them are qualified instead; on CPUs that is a
+rehearsal.
 """
 
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from flows.qualify import STAGES
 from flows.run_record import Subject, recorded_run
 from flows.runtime_fingerprint import runtime_fingerprint
 from flows.target_finding import target_finding
-from flows.target_hosts import TRAINED, named_hosts, run_on_hosts
+from flows.target_hosts import named_hosts, run_on_hosts
 from model.config import RunConfig
 from model.presets import override, preset
 from tasks.accelerators import known_accelerator
@@ -48,6 +49,7 @@ def target(
     queues: str | None = None,
     storage: str | None = None,
     expect_platform: Literal["cpu", "tpu", "gpu"] = "cpu",
+    accelerator: str | None = None,
 ) -> State[Any] | str:
     """Makes a release and asks whether its target is there; the state says so.
 
@@ -62,19 +64,17 @@ def target(
         storage: URL that these hosts and this worker share; empty for the one in
             HARNESS_STORAGE_URL of this worker.
         expect_platform: Platform that every device of these hosts must have; a gang on
-            cpu rehearses, on tpu or gpu it trains there.
+            cpu rehearses, on tpu or gpu it is qualified.
+        accelerator: What these hosts are together, such as v5litepod-16; a rehearsal
+            has none.
     """
     config = override(preset(preset_name), overrides_of(settings))
     known_accelerator(config.target.accelerator, config.target.platform)
     corpus = corpus_files(manifest)
     runtime = runtime_fingerprint()
     if queues:
-        hosts = named_hosts(queues, storage, expect_platform)
-        run_id = run_on_hosts(config, corpus, runtime, hosts, is_fresh=is_fresh)
-        if hosts.platform == "cpu":
-            return run_id
-        trained = f"Run {run_id}: {TRAINED}"
-        return Completed(name=NOT_DEMONSTRATED, message=trained, data=run_id)
+        hosts = named_hosts(queues, storage, expect_platform, accelerator)
+        return run_on_hosts(config, corpus, runtime, hosts, is_fresh=is_fresh)
     subject = Subject(
         flow="target",
         config=config,

@@ -1,24 +1,44 @@
-"""A gang on the hosts of a target: what of the flow `target` runs over their queues."""
+"""All hosts of a target: what of the flow `target` runs over their queues.
 
+On CPUs that is a rehearsal, a run like any other. On a target the run ends with a
+result, which is taken in as a run of its own, exactly as that of one host is: nobody
+but the import judges a target.
+"""
+
+import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_TASKS_REFRESH_CACHE, temporary_settings
+from prefect.states import Completed, State
 
+from flows.outcome import NOT_DEMONSTRATED
 from flows.proofs import proof_stages
 from flows.qualify import STAGES
+from flows.reading import open_run, view_rows
 from flows.run_record import Subject, recorded_run
+from flows.target_import import home_links, import_result
 from model.config import RunConfig
+from model.limits import require
+from model.presets import preset
+from tasks.accelerators import Accelerator, accelerator_of
 from tasks.corpus_files import CorpusFiles
+from tasks.rehearsal_on_hosts import RESULT
 from tasks.rehearse_remote import PLATFORM, rehearse_remote
+from tasks.reuse import store_root
 from tasks.storage import storage_url
+from tasks.target_challenge import new_challenge
+from tasks.target_results import open_result
+from tasks.temporary_folders import temporary_folder
 from tasks.tokenize_corpus import tokenize_corpus
 from tasks.train_on_target import train_on_target
+from warehouse.store import Execution, Store
 
-TRAINED = (
-    "Not demonstrated: all hosts trained and went on from a commit (controllers, "
-    "controller_updates); their numbers are compared by `harness target import`."
-)
+JUDGED_FIRST, JUDGED_LAST = 1, 5
+"""Numbers of the claims of task 5 that only a target can meet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +51,36 @@ class Hosts:
     """URL that they share."""
     platform: str
     """JAX platform that every device must have; on cpu it is a rehearsal."""
+    accelerator: Accelerator | None
+    """What they are together; None for a rehearsal."""
 
 
-def named_hosts(queues: str, storage: str | None, platform: str) -> Hosts:
+def named_hosts(
+    queues: str, storage: str | None, platform: str, accelerator: str | None
+) -> Hosts:
     """Returns hosts by the parameters of a flow.
 
     Args:
         queues: Their queues, with commas.
         storage: URL that they share; empty for that of the environment.
         platform: JAX platform that every device must have.
+        accelerator: What they are together, as it is sold; empty for the one that a
+            platform is asked for first.
 
     Raises:
+        Refused: The accelerator is unknown, or has another number of hosts.
         StageError: No storage is named.
     """
     names = [name.strip() for name in queues.split(",")]
-    return Hosts(queues=names, storage=storage_url(storage), platform=platform)
+    sold = None
+    if platform != PLATFORM:
+        sold = accelerator_of(accelerator, platform, len(names))
+    return Hosts(
+        queues=names,
+        storage=storage_url(storage),
+        platform=platform,
+        accelerator=sold,
+    )
 
 
 def run_on_hosts(
@@ -55,40 +90,170 @@ def run_on_hosts(
     hosts: Hosts,
     *,
     is_fresh: bool,
-) -> str:
-    """Rehearses a target, or trains on one, and returns the id of the run.
+) -> State[Any] | str:
+    """Rehearses a target, or qualifies one.
 
     Args:
         config: The whole configuration.
         corpus: The corpus.
         runtime: Numerics fingerprint of the run.
         hosts: Where it runs.
-        is_fresh: Whether the gang trains again; the tokens are kept.
+        is_fresh: Whether a rehearsal is made again; a target always is.
+
+    Returns:
+        The id of the rehearsal, or a state that says what came of the target.
     """
-    is_rehearsal = hosts.platform == PLATFORM
-    stage = rehearse_remote if is_rehearsal else train_on_target
-    subject = Subject(
+    if hosts.accelerator is None:
+        return _rehearse(config, corpus, runtime, hosts, is_fresh=is_fresh)
+    require(
+        config == preset(config.preset) and corpus.is_fixture,
+        f"configuration is not the preset {config.preset!r} and its corpus",
+        "a preset as it stands, which is what a result of a target is about",
+    )
+    # Each occasion has its own; hosts learn what follows from it for them alone.
+    nonce = new_challenge().nonce
+    visited = _qualify(config, corpus, runtime, hosts, nonce)
+    return taken_in(visited, hosts.accelerator, nonce)
+
+
+def _rehearse(
+    config: RunConfig,
+    corpus: CorpusFiles,
+    runtime: dict[str, str],
+    hosts: Hosts,
+    *,
+    is_fresh: bool,
+) -> str:
+    subject = _subject(config, corpus, runtime, (tokenize_corpus, rehearse_remote))
+    with recorded_run(subject) as run:
+        tokens = _tokens(config, corpus, runtime)
+        with temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}):
+            rehearsed = rehearse_remote.submit(
+                tokens,
+                config.model,
+                config.train,
+                config.profile,
+                config.preset,
+                len(hosts.queues),
+                queues=list(hosts.queues),
+                storage=hosts.storage,
+                runtime=runtime,
+            )
+        return run.follow(tokens, rehearsed)
+
+
+def _qualify(
+    config: RunConfig,
+    corpus: CorpusFiles,
+    runtime: dict[str, str],
+    hosts: Hosts,
+    nonce: str,
+) -> Execution:
+    """Returns the execution that holds the result of all hosts."""
+    assert hosts.accelerator is not None
+    subject = _subject(config, corpus, runtime, (tokenize_corpus, train_on_target))
+    released = released_at_home(store_root(), subject)
+    path = str(Store(store_root()).artifact_path(released)) if released else ""
+    with recorded_run(subject) as run:
+        tokens = _tokens(config, corpus, runtime)
+        visited = train_on_target.submit(
+            tokens,
+            path,
+            released,
+            config.model,
+            config.train,
+            config.profile,
+            config.preset,
+            hosts.platform,
+            hosts.accelerator.name,
+            nonce,
+            len(hosts.queues),
+            queues=list(hosts.queues),
+            storage=hosts.storage,
+            runtime=runtime,
+        )
+        run.follow(tokens, visited)
+        found: Execution = visited.result()
+        return found
+
+
+def released_at_home(root: Path, subject: Subject) -> str:
+    """Returns the digest of the parameters of the newest run at home; empty for none.
+
+    Args:
+        root: Folder of the store.
+        subject: The system, configuration and data that it has to be about.
+    """
+    home = home_links(root, subject.start().components)
+    return str(home[0]["released_sha256"]) if home else ""
+
+
+def _subject(
+    config: RunConfig, corpus: CorpusFiles, runtime: dict[str, str], stages: Any
+) -> Subject:
+    return Subject(
         flow="target",
         config=config,
         corpus=corpus,
         runtime=runtime,
-        stages=(tokenize_corpus, stage),
+        stages=stages,
         beside=(*STAGES, *proof_stages()),
     )
-    with recorded_run(subject) as run:
-        tokens = tokenize_corpus.submit(
-            corpus.path, corpus.sha256, config.model, runtime=runtime
-        )
-        asked = {} if is_rehearsal else {"platform": hosts.platform}
-        with temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}):
-            trained = stage.submit(
-                tokens,
-                config.model,
-                config.train,
-                controllers=len(hosts.queues),
-                queues=list(hosts.queues),
-                storage=hosts.storage,
-                runtime=runtime,
-                **asked,
-            )
-        return run.follow(tokens, trained)
+
+
+def _tokens(
+    config: RunConfig, corpus: CorpusFiles, runtime: dict[str, str]
+) -> PrefectFuture[Any]:
+    return tokenize_corpus.submit(
+        corpus.path, corpus.sha256, config.model, runtime=runtime
+    )
+
+
+def taken_in(visited: Execution, accelerator: Accelerator, nonce: str) -> State[Any]:
+    """Has the result of all hosts judged and recorded; returns what came of it.
+
+    Args:
+        visited: The execution that keeps it.
+        accelerator: What the hosts are together.
+        nonce: What the launcher drew for this occasion.
+
+    Raises:
+        Refused: It is no result of a target.
+    """
+    root = store_root()
+    packed = Store(root).artifact_path(visited.artifact(RESULT))
+    with temporary_folder("result") as folder:
+        result = open_result(unpacked(packed, folder))
+        return _judged_state(import_result(root, result, accelerator, nonce).run_id)
+
+
+def unpacked(packed: Path, folder: Path) -> Path:
+    """Returns a folder with the files of a packed result.
+
+    Args:
+        packed: The artifact.
+        folder: Where the files go.
+    """
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def _judged_state(run_id: str) -> State[Any]:
+    connection = open_run(store_root(), run_id, names=["verdicts"])
+    claims = [
+        claim
+        for claim in view_rows(connection, "verdicts", review_task=5)
+        if JUDGED_FIRST <= claim["claim_number"] <= JUDGED_LAST
+    ]
+    told = ", ".join(f"{claim['claim']} {claim['verdict']}" for claim in claims)
+    message = f"Run {run_id} holds the result of the target: {told}."
+    is_accepted = all(claim["verdict"].startswith("accept") for claim in claims)
+    name = None if is_accepted else NOT_DEMONSTRATED
+    if any(claim["verdict"] == "revise" for claim in claims):
+        name = REVISED
+    return Completed(name=name, message=message, data=run_id)
+
+
+REVISED = "Revise"
+"""State of a run that is done and has shown that the target fails a claim."""

@@ -18,7 +18,8 @@
 | qualify_tpu | tokens, training, endpoints | what the target has to show | 5 |
 | rehearse_target | tokens | a target rehearsed by CPU controllers | 5 |
 | rehearse_remote | tokens | the same on workers of several hosts | 5 |
-| train_on_target | tokens | what all hosts of a target trained | 5 |
+| train_on_target | tokens, a release | the result of all hosts of a target | 5 |
+| qualify_target | a result of a target | its rows beside the reference | 5 |
 
 A stage's own module is `tasks/<stage>.py`. The rest is the same for all of them:
 `stage` makes a task of a body, `work` is what a body works with, `identity` and

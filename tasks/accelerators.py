@@ -5,6 +5,7 @@ import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from model.limits import require
 from model.refusal import ReasonCode, Refused
 
 
@@ -30,6 +31,13 @@ class Accelerator:
     """Shape of the slice, such as 4x4."""
     generation: str = ""
     """How its compiler calls the generation of chips, such as v5e."""
+
+    def with_hosts(self, count: int) -> "Accelerator":
+        """Returns it with as many hosts as stand at hand; what is sold has its own."""
+        if self.way != "hand":
+            return self
+        devices = self.devices * count
+        return dataclasses.replace(self, hosts=count, devices=devices)
 
     @property
     def compiled_for(self) -> str:
@@ -134,3 +142,20 @@ def chosen_accelerator(name: str | None, platform: str | None) -> Accelerator:
         Refused: setting_invalid, as `known_accelerator`.
     """
     return known_accelerator(name or DEFAULTS[platform or "tpu"], platform)
+
+
+def accelerator_of(name: str | None, platform: str, hosts: int) -> Accelerator:
+    """Returns the accelerator that so many hosts are together.
+
+    Raises:
+        Refused: setting_invalid for an unknown one, or for another number of hosts than
+            it has: fewer would be something else under its name.
+    """
+    sold = chosen_accelerator(name, platform).with_hosts(hosts)
+    require(
+        hosts == sold.hosts and hosts > 1,
+        f"queues names {hosts} hosts, and {sold.name} has {sold.hosts}",
+        "a queue for each host of a slice; one host is qualified by "
+        f"`harness target plan --accelerator {sold.name}`",
+    )
+    return sold

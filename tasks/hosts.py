@@ -37,6 +37,9 @@ class Hosts(Protocol):
     def written(self) -> dict[str, bool]:
         """Returns the checkpoints that lie there, and whether each is committed."""
 
+    def read(self, name: str) -> bytes:
+        """Returns a file of the checkpoints."""
+
 
 class ThisMachine:
     """Controllers as processes beside each other on this CPU."""
@@ -60,3 +63,7 @@ class ThisMachine:
         """Returns the checkpoints that lie there, and whether each is committed."""
         folders = sorted(Path(self.checkpoints).glob("update-*"))
         return {each.name: (each / MARK).exists() for each in folders}
+
+    def read(self, name: str) -> bytes:
+        """Returns a file of the checkpoints."""
+        return (Path(self.checkpoints) / name).read_bytes()

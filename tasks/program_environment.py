@@ -66,7 +66,12 @@ def controller_environment(platform: str) -> dict[str, str]:
         platform: What `JAX_PLATFORMS` says.
     """
     flags = VIRTUAL_DEVICES.sub("", os.environ.get("XLA_FLAGS", ""))
-    return {"JAX_PLATFORMS": platform, "XLA_FLAGS": " ".join(flags.split())}
+    return {
+        "JAX_PLATFORMS": platform,
+        "XLA_FLAGS": " ".join(flags.split()),
+        # Accelerators multiply float32 in less unless they are asked; CPUs do not.
+        "JAX_DEFAULT_MATMUL_PRECISION": "highest",
+    }
 
 
 def root_of(module: str) -> Path:

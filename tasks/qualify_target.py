@@ -1,12 +1,14 @@
 """The stage that takes in what a target left, and holds it against the reference.
 
-It runs where the verdicts are made, on a CPU; the target itself ran
-`model.programs.qualify_target` and knows nothing of a store. Its execution is about the
-runtime of the target.
+It runs where the verdicts are made, on a CPU; the one host of a target ran
+`model.programs.qualify_target`, all hosts of a slice `qualify_controller`, and neither
+knows anything of a store. Its execution is about the runtime of the target.
 """
 
+import json
 from pathlib import Path
 
+from model.target_result import MANIFEST, logits_files, observed_files
 from tasks.stage import stage
 from tasks.work import Work
 from warehouse.records.claims import Comparison, Measurement
@@ -19,7 +21,11 @@ from warehouse.records.targets import (
 
 JUDGE = "model.programs.judge_target"
 # What ran on the target runs nowhere else, and is part of the key all the same.
-ON_TARGET = ("model.programs.qualify_target", "model.programs.run_target")
+ON_TARGET = (
+    "model.programs.qualify_target",
+    "model.programs.run_target",
+    "model.programs.qualify_controller",
+)
 
 
 @stage(
@@ -58,7 +64,14 @@ def qualify_target(
         "released_sha256": released_sha256,
     }
     work.run(JUDGE, request)
+    manifest = json.loads((Path(folder) / MANIFEST).read_bytes())
     result = Path(folder)
-    work.keep(result / "manifest.json", "target_result.json")
-    work.keep(result / "probe" / "observed.json")
-    work.keep(result / "executed" / "logits.npz", "target_logits.npz")
+    work.keep(result / MANIFEST, "target_result.json")
+    for file in [*observed_files(manifest), *logits_files(manifest)]:
+        work.keep(result / file, kept_as(file))
+
+
+def kept_as(file: str) -> str:
+    """Returns the name of an artifact by that of a file of a result."""
+    *place, name = [part for part in Path(file).parts if part != "artifacts"]
+    return "-".join([*place, name])

@@ -18,6 +18,7 @@ from tasks.controller_answers import answer_rows
 from tasks.gang import Disturbance, GangRun, Patience, seats
 from tasks.hosts import Hosts, ThisMachine
 from tasks.program_environment import controller_environment, root_of
+from tasks.slice_protocol import Protocol
 from tasks.work import Work
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.controllers import (
@@ -80,14 +81,26 @@ class Rehearsal:
         train: TrainConfig,
         plan: Plan,
         hosts: Hosts | None = None,
+        protocol: Protocol | None = None,
     ) -> None:
-        """Fetches the tokens and digests the code that controllers have to run."""
+        """Fetches the tokens and digests the code that controllers have to run.
+
+        Args:
+            work: The working side of a stage.
+            tokens: The tokenized corpus.
+            model: Shape of the model.
+            train: Recipe and seeds.
+            plan: Which updates are made.
+            hosts: Where gangs run; None for this machine.
+            protocol: What controllers do beside their trainings; None for nothing.
+        """
         files = work.fetch(tokens, "tokens.npz", "corpus.json")
         here = ThisMachine(work.scratch("checkpoints") / "interrupted")
         self.here: Hosts = here
         self.hosts = hosts or here
         self.work = work
         self.plan = plan
+        self.protocol = protocol
         self.asked = {
             "tokens": files["tokens.npz"],
             "corpus": files["corpus.json"],
@@ -150,6 +163,7 @@ class Rehearsal:
         restored: int | None = None,
         *,
         gang_name: str = "",
+        before: Sequence[Training] = (),
         disturbance: Disturbance | None = None,
         **options: Any,
     ) -> GangRun:
@@ -161,6 +175,7 @@ class Rehearsal:
             folder: Path or URL of the folder of the checkpoints.
             restored: Update that has to be restored; None is the plan's.
             gang_name: Name of the gang; empty is the case.
+            before: What it trains before it restores anything.
             disturbance: What is done to a controller.
             options: What the training is asked besides.
         """
@@ -171,7 +186,8 @@ class Rehearsal:
             restore="latest",
             **{"checkpoint_every_updates": self.plan.cadence} | options,
         )
-        gang = self.run(gang_name or case, count, [resumed], disturbance=disturbance)
+        trainings = [*before, resumed]
+        gang = self.run(gang_name or case, count, trainings, disturbance=disturbance)
         self._compare_later(gang, restarts={resumed["label"]: case})
         owed = self.plan.committed if restored is None else restored
         self._record_restored(case, count, gang, owed)
@@ -212,13 +228,19 @@ class Rehearsal:
             **(seat or {}),
         }
         present = [place for place in places if place["process"] != absent]
+        program, patient = CONTROLLER, patience or Patience()
+        deadline = DEADLINE_SECONDS
+        if self.protocol is not None and name in self.protocol.steps:
+            program, patient = self.protocol.program, self.protocol.patience
+            deadline = self.protocol.deadline_seconds
+            present = [place | self.protocol.seat(name, place) for place in present]
         gang = self.work.run_together(
-            CONTROLLER,
+            program,
             [asked | place | dict(seat or {}) for place in present],
-            lambda calls: where.run(calls, patience or Patience(), disturbance),
+            lambda calls: where.run(calls, patient, disturbance),
             label=name,
             environment=controller_environment(where.platform),
-            deadline_seconds=DEADLINE_SECONDS,
+            deadline_seconds=deadline,
         )
         if is_answered:
             self.work.record(*answer_rows(name, present, gang))

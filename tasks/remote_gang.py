@@ -19,6 +19,7 @@ from tasks.gang import FOLLOWS, NO_END, Disturbance, GangRun, Patience
 from tasks.gang_flow_runs import GangFlowRuns, is_complete, server
 from tasks.host_workers import require_workers
 from tasks.hosts import MARK
+from tasks.launcher_watch import LauncherPulse
 from tasks.meeting_place import forget_meeting_place
 from tasks.remote_host import END, Order
 from tasks.run_program import ProgramCall, ProgramRun
@@ -61,6 +62,10 @@ class RemoteHosts:
         """Returns the checkpoints that lie there, and whether each is committed."""
         return Storage(self.checkpoints).folders(MARK)
 
+    def read(self, name: str) -> bytes:
+        """Returns a file of the checkpoints."""
+        return Storage(self.checkpoints).get(name)
+
     def run(
         self,
         calls: Sequence[ProgramCall],
@@ -77,7 +82,7 @@ class RemoteHosts:
         with server() as client:
             watched = GangFlowRuns(client, self.queues, orders)
             try:
-                watched.wait()
+                watched.wait(LauncherPulse(place).beat)
             finally:
                 watched.end_all()
                 with suppress(httpx.HTTPError):
@@ -92,7 +97,7 @@ class RemoteHosts:
         patience: Patience,
         disturbance: Disturbance | None,
     ) -> Order:
-        fields = {"tokens", "corpus", "coordinator"}
+        fields = {*self.inputs, "coordinator"}
         request = {n: value for n, value in call.request.items() if n not in fields}
         is_disturbed = (
             disturbance is not None and disturbance.victim == request["process"]

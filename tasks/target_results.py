@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from model.refusal import ReasonCode, Refused
-from model.target_result import MANIFEST_SHA256, read_result
+from model.target_result import (
+    MANIFEST_SHA256,
+    observed_files,
+    program_files,
+    read_result,
+)
 from tasks.target_challenge import code_sha256
 from tasks.target_platforms import STARTS_AS
 
@@ -19,10 +24,10 @@ class TargetResult:
     """Where it lies."""
     manifest: dict[str, Any]
     """Its manifest."""
-    observed: dict[str, Any]
-    """What its host answered."""
-    runtime: dict[str, str]
-    """Numerics fingerprint of the process that trained on the target."""
+    observed: list[dict[str, Any]]
+    """What each of its controllers answered, once for each process of it."""
+    runtimes: list[dict[str, str]]
+    """Numerics fingerprint of the process that trained, one a controller."""
 
     @property
     def manifest_sha256(self) -> str:
@@ -30,29 +35,44 @@ class TargetResult:
         return str(self.manifest[MANIFEST_SHA256])
 
     @property
+    def runtime(self) -> dict[str, str]:
+        """Numerics fingerprint of the target; that of all its controllers."""
+        return self.runtimes[0]
+
+    @property
     def host(self) -> str:
-        """Name of the machine that it was made on."""
-        return str(self.observed["host"])
+        """Name of the machine that it was made on; of a slice, its first one."""
+        return str(self.observed[0]["host"])
 
     def require_target(self) -> None:
         """Refuses a result that is no target's, whatever its rows would say.
 
         Raises:
-            Refused: platform_mismatch for a CPU or for records that were made up.
+            Refused: platform_mismatch for a CPU, for records that were made up, or for
+                controllers that are not alike.
         """
-        names = {self.manifest["platform"], self.runtime["platform"]}
-        if self.manifest["is_rehearsal"] or not names <= STARTS_AS.keys():
+        found = [each["platform"] for each in self.runtimes]
+        others = {self.manifest["platform"], *found} - STARTS_AS.keys()
+        if self.manifest["is_rehearsal"] or others:
             raise Refused(
                 ReasonCode.PLATFORM_MISMATCH,
-                f"this result was made on {self.runtime['platform']!r}, which is no "
+                f"this result was made on {', '.join(map(repr, found))}, which is no "
                 "target; `harness target import DIR --rehearsal` shows what its rows "
                 "would say and records nothing",
             )
-        if self.manifest["is_synthetic"] or self.observed.get("is_synthetic"):
+        made_up = [each.get("is_synthetic", False) for each in self.observed]
+        if self.manifest["is_synthetic"] or any(made_up):
             raise Refused(
                 ReasonCode.PLATFORM_MISMATCH,
                 "this result says itself that it was made up; it is no evidence of a "
                 "target",
+            )
+        apart = [n for n, each in enumerate(self.runtimes) if each != self.runtime]
+        if apart:
+            raise Refused(
+                ReasonCode.PLATFORM_MISMATCH,
+                f"controllers {apart} ran under another runtime than controller 0; "
+                "bring the same versions and variables to all hosts",
             )
 
 
@@ -73,11 +93,25 @@ def open_result(folder: Path) -> TargetResult:
             f"{manifest['code_sha256'][:16]}; this system has {own[:16]}: copy this "
             "folder model to the target and run it there again",
         )
-    observed = json.loads((folder / "probe" / "observed.json").read_bytes())
-    program = json.loads((folder / "trained" / "program.json").read_bytes())
+
+    def read(names: list[str]) -> list[Any]:
+        # one that is missing is a controller that did not come to its end
+        found = [folder / name for name in names if (folder / name).is_file()]
+        return [json.loads(path.read_bytes()) for path in found]
+
+    programs = read(program_files(manifest))
+    observed = read(observed_files(manifest))
+    if not programs or not observed:
+        raise Refused(
+            ReasonCode.ARTIFACT_METADATA_MISMATCH,
+            "no controller of this result came to its end; run it again",
+        )
     return TargetResult(
         folder=folder,
         manifest=manifest,
         observed=observed,
-        runtime={name: str(value) for name, value in program["runtime"].items()},
+        runtimes=[
+            {name: str(value) for name, value in each["runtime"].items()}
+            for each in programs
+        ],
     )

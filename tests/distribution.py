@@ -29,7 +29,7 @@ GROUPS = {
         "tasks/test_drill_recovery.py",
         "tasks/test_killed_training.py",
     ),
-    "hosts": ("deploy/test_hosts.py",),
+    "rehearsed_on_hosts": ("deploy/test_hosts.py", "deploy/test_slice.py"),
     "rehearsal": ("tasks/test_rehearse_target.py",),
     "operated": ("flows/test_operate.py",),
     "training stages": ("tasks/test_training_stages.py",),
@@ -54,7 +54,13 @@ GROUPS = {
 and those that compute in turn. Every other file is a group of its own."""
 WAITING = ("deploy/", "flows/", "tasks/")
 """Where the other files wait for processes of their own, most of the time."""
-SHARED = ("certified", "prefect_server", "qualified", "rehearsed")
+SHARED = (
+    "certified",
+    "prefect_server",
+    "qualified",
+    "rehearsed",
+    "rehearsed_on_hosts",
+)
 """Fixtures that several files share; their groups have their names."""
 _GROUP_OF = {file: name for name, files in GROUPS.items() for file in files}
 

@@ -1,8 +1,8 @@
 """A gang on workers that share a server and one storage URL, for real.
 
-One Prefect server, a worker that gives orders and two that are hosts, each with a home
-and folders of its own, and an S3 server. Gangs of controllers that fail in some way are
-stubs without JAX; the rehearsal trains.
+Each worker has a home and folders of its own. Gangs of controllers that fail in some
+way are stubs without JAX; the rehearsal trains. What its controllers left is judged in
+`test_slice`.
 """
 
 import dataclasses
@@ -25,33 +25,13 @@ from tasks.remote_gang import RemoteHosts
 from tasks.run_program import ProgramCall
 from tasks.storage import Storage
 from tasks.target_challenge import code_sha256
+from tests.deploy.conftest import HOSTS
 from tests.deploy.host_site import HostSite
-from tests.deploy.seaweed import Seaweed
 from tests.deploy.site import processes
-from tests.free_ports import free_port
 from tests.processes import wait_until
 
 pytestmark = pytest.mark.timeout(1200)
-HOSTS = ("host-0", "host-1")
 PROGRAM = "stub_controller"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostSite]:
-    folder = tmp_path_factory.mktemp("hosts")
-    weed = Seaweed(folder)
-    site = HostSite(folder, free_port(), "s3://harness/gangs", **weed.environment)
-    try:
-        site.start_server()
-        site.start_launcher()
-        for host in HOSTS:
-            site.start_host(host)
-        site.prepare()
-        weed.wait()
-        yield site
-    finally:
-        site.stop()
-        weed.stop()
 
 
 @pytest.fixture
@@ -101,10 +81,9 @@ def states(site: HostSite) -> Sequence[str]:
     ]
 
 
-def test_the_rehearsal_by_workers_of_two_hosts_is_accepted(site: HostSite) -> None:
-    """The command of an operator; all that is checked came back through the URL."""
-    done = site.prefect("deployment", "run", "target/rehearsal", "--watch")
-    assert done.returncode == 0, done.stdout + site.logs()
+def test_the_rehearsal_by_workers_of_two_hosts_is_accepted(
+    site: HostSite, rehearsed_on_hosts: Path
+) -> None:
     connection = open_run(site.root, "latest")
     (claim,) = view_rows(connection, "verdicts", claim="5.14")
     assert claim["verdict"].startswith("accept"), claim
@@ -151,14 +130,19 @@ def test_a_host_with_other_code_is_refused_and_the_others_end_in_time(
 
 
 def test_hosts_without_the_platform_are_no_target(site: HostSite) -> None:
+    """Whatever they are called: the probe of the first host ends it."""
     done = site.command(
         *("flows.entry_point", "target", "run", "--queues", ",".join(HOSTS)),
-        *("--expect-platform", "tpu", "--storage", site.storage),
+        *("--accelerator", "v5p-16", "--storage", site.storage),
     )
     assert done.returncode == 2, done.stdout + site.logs()
     told = done.stderr.splitlines()[-1]
-    assert "refused (platform_mismatch)" in told, done.stderr
-    assert "expected platform 'tpu'" in told
+    assert "refused (target_absent): platform 'tpu' cannot start" in told, done.stderr
+    shown = site.command(
+        *("flows.entry_point", "sql", "--format", "csv"),
+        "select count(*) from stg_target_answers where stage = 'qualify_target'",
+    )
+    assert shown.stdout.split() == ["count_star()", "0"], shown.stderr
 
 
 def test_a_host_without_a_worker_is_named_and_nothing_is_started(

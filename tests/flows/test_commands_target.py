@@ -93,7 +93,10 @@ def test_a_target_is_not_run_without_what_its_hosts_share(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HARNESS_ROOT", str(tmp_path / "evidence"))
-    done = harness("target", "run", "--queues", "host-0,host-1", *arguments)
+    done = harness(
+        *("target", "run", "--queues", "host-0,host-1", "--accelerator", "v5p-16"),
+        *arguments,
+    )
     assert done.returncode == 2 and done.stdout == ""
     assert expected in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

@@ -60,20 +60,3 @@ def test_a_drill_of_which_nothing_can_be_read_has_killed_nothing(
     with pytest.raises(ContractError, match="stays as it is"):
         calibration.accept_drill(tmp_path / "evidence", "run-1")
     assert written == []
-
-
-def test_a_drill_answers_for_the_faults_that_it_planted(tmp_path: Path, capsys):
-    """Those of the store were planted by another run, and one of them survived."""
-    made = StoreMaker(Store(tmp_path / "evidence"))
-    made.execute("drill_store", [planted("missed", "1.8"), read("", "1.8")])
-    made.run("run-1", flow="drill")
-    rows = planted("caught", "1.8"), read("", "1.8"), broken("caught", "1.8")
-    made.executions.clear()
-    made.execute("drill_system", rows)
-    made.run("run-2", flow="drill")
-    assert (
-        show_drill(tmp_path / "evidence", "run-2", is_whole=False, is_json=False) == 0
-    )
-    shown = capsys.readouterr().out
-    assert "1 of 1 faults killed" in shown
-    assert "missed" not in shown

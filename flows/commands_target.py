@@ -47,8 +47,8 @@ def plan(
 ) -> int:
     """Print the commands that would demonstrate a target, and the rows they leave."""
     from tasks.accelerators import chosen_accelerator
+    from tasks.published_checks import PUBLISHED_CHECKS
     from tasks.target_steps import (
-        PUBLISHED_CHECKS,
         cluster_lines,
         environment_lines,
         target_steps,
@@ -175,7 +175,7 @@ def import_(
     chosen = chosen_accelerator(name, platform)
     if not rehearsal:
         judged = import_result(root, result, chosen, nonce)
-        return _show_target(root, judged.run_id, is_json=is_json)
+        return show_target(root, judged.run_id, is_json=is_json)
     judged = rehearse_import(root, result, chosen, nonce)
     rows = shown(judged)
     if is_json:
@@ -186,7 +186,7 @@ def import_(
     return 0
 
 
-def _show_target(root: Path, run_id: str, *, is_json: bool) -> int:
+def show_target(root: Path, run_id: str, *, is_json: bool) -> int:
     """Shows the verdicts of the run that took a result in; returns the exit code."""
     from flows.reading import open_run, view_rows
 

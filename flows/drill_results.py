@@ -15,7 +15,7 @@ DRILL_COLUMNS = {
     "first_claim": "first noticed by",
     "claims": "noticed by",
 }
-OF_FAULTS = ("drills", "survivors", "false_alarms")
+VIEWS = ("drills", "survivors", "false_alarms", "idle_checks")
 OF_RESTORE = "drill_recovery"
 
 
@@ -29,15 +29,11 @@ def show_drill(root: Path, run_id: str, *, is_whole: bool = True, is_json: bool)
         is_json: Whether one JSON document is printed and nothing else.
     """
     connection = open_run(root, run_id)
-    links = view_rows(connection, "raw.run_links", run_id=run_id)
-    stages = {row["stage"] for row in links}
-    # The views show the newest drill of each kind; some are of another run than this.
-    found = {
-        view: [r for r in view_rows(connection, view) if r["drilled_by"] in stages]
-        for view in OF_FAULTS
-    }
-    found["idle_checks"] = view_rows(connection, "idle_checks") if is_whole else []
-    is_restored = OF_RESTORE in stages
+    found = {view: view_rows(connection, view) for view in VIEWS}
+    if not is_whole:
+        found["idle_checks"] = []
+    stages = view_rows(connection, "raw.run_links", run_id=run_id)
+    is_restored = any(row["stage"] == OF_RESTORE for row in stages)
     rows = view_rows(connection, "claim_rows", stage=OF_RESTORE) if is_restored else []
     proved = {row["claim"] for row in rows}
     claims = [r for r in view_rows(connection, "verdicts") if r["claim"] in proved]

@@ -17,9 +17,4 @@ def step_lines(steps: Sequence[Row]) -> list[str]:
         lines.append(f"{step['step']:2}. {step['command']}")
         if step["expected_row"]:
             lines.append(f"    -> {claim}{step['expected_row']}")
-        if not step["is_available"]:
-            lines.append(
-                "    (not whole yet: `harness target run` of this version asks for "
-                "--queues and --expect-platform, records, and judges nothing)"
-            )
     return lines

@@ -3,11 +3,11 @@
 Without the target a verdict is *not demonstrated*; these steps say what would change
 it. They stop at the first that fails, and no time is shown before equal numbers.
 Sources: Cloud TPU documentation of queued resources, of managed instance groups and of
-runtimes, as of November 2026. None of these commands was run here.
+runtimes, as of November 2026. None of the commands of a provider was run here.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from tasks.accelerators import Accelerator
@@ -26,44 +26,6 @@ class _Step:
     claim: str = ""
     expected_table: str = ""
     expected_row: str = ""
-    is_available: bool = True
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PublishedCheck:
-    """A check that others have published, and what of it stands in our contract."""
-
-    name: str
-    """What it checks."""
-    command: str
-    """Its command, exactly as it was published."""
-    covered_by: str
-    """Which of our claims cover it."""
-
-
-PUBLISHED_CHECKS: Sequence[PublishedCheck] = (
-    PublishedCheck(
-        name="platform check",
-        command=(
-            "COURSE_EXPECT_PLATFORM=tpu JAX_PLATFORMS=tpu python "
-            "phases/00-welcome/03-move-your-experiment-to-a-tpu/code/main.py"
-        ),
-        covered_by="5.1 on the target (every sign, not the name), 5.6 without it",
-    ),
-    PublishedCheck(
-        name="multi-process recovery lab",
-        command=(
-            "COURSE_MULTIPROCESS=1 JAX_PLATFORMS=tpu "
-            "COURSE_CHECKPOINT_DIR=/shared/new-recovery-run python "
-            "phases/09-distributed/04-resilient-distributed-training/code/main.py"
-        ),
-        covered_by=(
-            "5.2 (every controller answers), 5.3 (the global batch), 5.5 (restart from "
-            "a commit); the same over CPU controllers by `harness target rehearse`"
-        ),
-    ),
-)
-"""The published checks that this protocol builds on."""
 
 
 def target_steps(target: Accelerator, release_sha256: str) -> list[TargetStep]:
@@ -78,11 +40,14 @@ def target_steps(target: Accelerator, release_sha256: str) -> list[TargetStep]:
         "instances": (_instances, _instances_removed),
         "hand": (_at_hand, _nothing),
     }[target.way]
-    measure = _on_one_host if target.hosts == 1 else _on_every_host
+    is_slice = target.hosts > 1
+    begin, measure = _exported(release_sha256), _on_one_host(target)
+    if is_slice:
+        begin, measure = _shared(release_sha256), _on_every_host(target)
     steps = [
-        *_exported(release_sha256),
+        *begin,
         *prepare(target),
-        *measure(target),
+        *measure,
         *remove(target),
     ]
     return [
@@ -94,9 +59,14 @@ def target_steps(target: Accelerator, release_sha256: str) -> list[TargetStep]:
 def environment_lines(target: Accelerator) -> list[str]:
     """Returns versions and variables that a target runs under."""
     extra = EXTRAS[target.platform]
+    needed = (
+        "numpy, flatbuffers; no Prefect, PyArrow or DuckDB"
+        if target.hosts == 1
+        else "and this project with the extra `remote`, whose Prefect worker runs there"
+    )
     return [
         f"Python 3.11 or later; jax[{extra}]=={version('jax')} (another version is "
-        f"another subject), numpy, flatbuffers; no Prefect, PyArrow or DuckDB",
+        f"another subject), {needed}",
         f"JAX_PLATFORMS={STARTS_AS[target.platform]}, so that nothing else can start; "
         "JAX_DEFAULT_MATMUL_PRECISION=highest",
         f"{target.hosts} host(s), {target.devices} device(s)"
@@ -133,11 +103,38 @@ def _exported(release_sha256: str) -> Iterator[_Step]:
     )
 
 
+def _shared(release_sha256: str) -> Iterator[_Step]:
+    """What hosts share with their launcher: a server, and one storage URL."""
+    yield _Step(
+        command="harness run",
+        expected_row=f"a release whose release.json has SHA-256 {release_sha256}",
+    )
+    yield _Step(
+        command="export PREFECT_API_URL=$SERVER/api HARNESS_STORAGE_URL=$STORAGE",
+        expected_row="a Prefect server and a URL (s3://, gs://, ...) that this machine "
+        "and all hosts can open, with credentials in the environment of each",
+    )
+    yield _Step(
+        command="harness up",
+        expected_row="the pool text-harness-hosts and the deployment controller/host",
+    )
+
+
 # --- how a target is had ---
+
+
+def _copied(target: Accelerator) -> str:
+    """What a host needs: one host the model and the release, a slice the project."""
+    return "./model ./release" if target.hosts == 1 else "./text-harness"
 
 
 def _install(target: Accelerator) -> str:
     extra = EXTRAS[target.platform]
+    if target.hosts > 1:
+        return (
+            f"python3 -m venv ~/target && {_PYTHON} -m pip install "
+            f'"./text-harness[remote]" gcsfs "jax[{extra}]=={version("jax")}"'
+        )
     return (
         f"python3 -m venv ~/target && {_PYTHON} -m pip install "
         f'"jax[{extra}]=={version("jax")}" flatbuffers=={version("flatbuffers")} '
@@ -164,13 +161,13 @@ def _queued(target: Accelerator) -> Iterator[_Step]:
         command=f"gcloud compute tpus queued-resources describe $QR {_WHERE}",
         expected_row="state ACTIVE",
     )
-    yield _Step(command=_ssh(_install(target)))
     yield _Step(
         command=(
-            "gcloud compute tpus tpu-vm scp --recurse ./model ./release "
+            f"gcloud compute tpus tpu-vm scp --recurse {_copied(target)} "
             f"$NODE:~ {_WHERE} --worker=all"
         )
     )
+    yield _Step(command=_ssh(_install(target)))
 
 
 def _queued_removed(target: Accelerator) -> Iterator[_Step]:
@@ -208,7 +205,7 @@ def _instances(target: Accelerator) -> Iterator[_Step]:
     )
     yield _Step(
         command=(
-            "for HOST in $HOSTS; do gcloud compute scp --recurse ./model ./release "
+            f"for HOST in $HOSTS; do gcloud compute scp --recurse {_copied(target)} "
             f"$HOST:~ {_WHERE}; gcloud compute ssh $HOST {_WHERE} "
             f"--command='{_install(target)}'; done"
         )
@@ -257,7 +254,8 @@ def _answers(hosts: int) -> _Step:
         claim="5.2",
         expected_table="comparisons",
         expected_row=(
-            f"controllers_silent: value_count 0 of {hosts}; challenge_answered: nonce "
+            f"controllers_silent: value_count 0 of {hosts}; "
+            "recounted_controllers_missing 0; challenge_answered: nonce "
             "and code of the launcher, in the execution that gives the result"
         ),
     )
@@ -296,6 +294,13 @@ _RESTART = _Step(
 )
 
 
+_TIMES = _Step(
+    command='harness sql "select * from target_timings"',
+    expected_table="target_timings",
+    expected_row="no row until 5.1 to 5.5 are accepted; only then the times",
+)
+
+
 def _on_one_host(target: Accelerator) -> Iterator[_Step]:
     """One script does all of it, in this order; the verdicts are made at home."""
     script = (
@@ -322,41 +327,43 @@ def _on_one_host(target: Accelerator) -> Iterator[_Step]:
     yield dataclasses.replace(_answers(1), command=taken)
     for step in (_CONFIGURATION, _NUMBERS, _RESTART):
         yield dataclasses.replace(step, command="harness review latest --task 5")
-    yield _Step(
-        command='harness sql "select * from target_timings"',
-        expected_table="target_timings",
-        expected_row="no row until 5.1 to 5.5 are accepted; only then the times",
-    )
+    yield _TIMES
 
 
 def _on_every_host(target: Accelerator) -> Iterator[_Step]:
-    """A slice: the probe on every host at once, then all controllers together."""
-    request = (
-        '{"out": ".", "is_gang": true, "nonce": "NONCE", "code_sha256": "CODE", '
-        '"target": {"platform": '
-        f'"{target.platform}", "accelerator": "{target.name}"}}}}'
+    """A slice: a worker on every host, then one command that makes the whole protocol.
+
+    It stops at the first step that fails, and the verdicts are made at its end.
+    """
+    yield _Step(
+        command=_workers(target),
+        expected_row=f"{target.hosts} workers online, host-0 on the first host",
     )
-    quoted = request.replace('"', '\\"')
-    # both are known to the launcher's shell and not to that of a host
-    for name in ("NONCE", "CODE"):
-        quoted = quoted.replace(f'"{name}', "\"'$" + name + "'")
-    probe = (
-        f'echo "{quoted}" > probe.json && '
-        f"JAX_PLATFORMS={STARTS_AS[target.platform]} {_PYTHON} "
-        "-m model.programs.probe_target probe.json"
-    )
+    queues = ",".join(f"host-{number}" for number in range(target.hosts))
     command = (
-        _ssh(probe)
-        if target.way == "queued"
-        else "for HOST in $HOSTS; do gcloud compute ssh $HOST "
-        f"{_WHERE} --command='{probe}' & done; wait"
+        f"harness target run --accelerator {target.name} --queues {queues} "
+        f"--expect-platform {target.platform} --storage $HARNESS_STORAGE_URL"
     )
     yield dataclasses.replace(_signs(target.hosts), command=command)
-    run = f"harness target run --accelerator {target.name}"
-    for step, asked in (
-        (_answers(target.hosts), run),
-        (_CONFIGURATION, run),
-        (_NUMBERS, run),
-        (_RESTART, f"{run} --kill-controller 1"),
-    ):
-        yield dataclasses.replace(step, command=asked, is_available=False)
+    for step in (_answers(target.hosts), _CONFIGURATION, _NUMBERS, _RESTART):
+        yield dataclasses.replace(step, command="harness review latest --task 5")
+    yield _TIMES
+
+
+def _workers(target: Accelerator) -> str:
+    """Starts on each host the worker of its own queue, which outlives the login.
+
+    What a shell puts into the background ignores SIGINT, which a worker needs.
+    """
+    worker = (
+        "PREFECT_API_URL=$PREFECT_API_URL HARNESS_STORAGE_URL=$HARNESS_STORAGE_URL "
+        "nohup setsid env --default-signal=INT,TERM ~/target/bin/prefect worker start "
+        "--pool text-harness-hosts --limit 1 --work-queue host-$I --name host-$I "
+        "> worker.log 2>&1 < /dev/null &"
+    )
+    if target.way == "queued":
+        numbers = " ".join(map(str, range(target.hosts)))
+        ssh = f"gcloud compute tpus tpu-vm ssh $NODE {_WHERE} --worker=$I"
+        return f'for I in {numbers}; do {ssh} --command="{worker}"; done'
+    ssh = f'gcloud compute ssh $HOST {_WHERE} --command="{worker}"'
+    return f"I=0; for HOST in $HOSTS; do {ssh}; I=$((I + 1)); done"

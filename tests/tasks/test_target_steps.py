@@ -1,13 +1,16 @@
 """The steps to a target: exact commands, in order, for every row the contract asks."""
 
-import json
+import re
+import shlex
 import subprocess
 
 import pytest
+from cyclopts import CycloptsError
 
+from flows import command_line
 from tasks.accelerators import ACCELERATORS, known_accelerator
+from tasks.published_checks import PUBLISHED_CHECKS
 from tasks.target_steps import (
-    PUBLISHED_CHECKS,
     cluster_lines,
     environment_lines,
     target_steps,
@@ -17,7 +20,8 @@ from warehouse.contract import read_contract
 CLAIMS = ("5.1", "5.2", "5.3", "5.4", "5.5")
 # A shell in which the launcher's commands only show what a host would be asked.
 STAND_IN = """
-NONCE=abc CODE=def NODE=n PROJECT=p ZONE=z HOSTS=h HOST=h
+NODE=n PROJECT=p ZONE=z HOSTS="a b c d"
+PREFECT_API_URL=http://s/api HARNESS_STORAGE_URL=gs://b
 gcloud() {
   for word in "$@"; do
     case "$word" in --command=*) printf '%s\\n' "${word#--command=}";; esac
@@ -92,21 +96,59 @@ def test_signs_come_first_and_times_last() -> None:
 
 
 @pytest.mark.parametrize("name", ["v5litepod-16", "v6e-16"])
-def test_the_probe_of_every_host_gets_what_the_launcher_demands(name) -> None:
+def test_every_host_gets_a_worker_of_a_queue_of_its_own(name) -> None:
     """The command goes through two shells; the host's has no variable of ours."""
     steps = target_steps(known_accelerator(name), "0" * 64)
-    (command,) = [step.command for step in steps if "probe_target" in step.command]
+    (command,) = [step.command for step in steps if "worker start" in step.command]
     asked = subprocess.run(
         ["bash", "-c", STAND_IN + command], capture_output=True, text=True, check=True
     )
-    written = asked.stdout.partition(" > probe.json")[0]
-    done = subprocess.run(
-        ["bash", "-c", written], capture_output=True, text=True, check=True
-    )
-    request = json.loads(done.stdout)
-    assert request["nonce"] == "abc" and request["code_sha256"] == "def"
-    assert request["target"] == {"platform": "tpu", "accelerator": name}
-    assert request["is_gang"]
+    lines = asked.stdout.splitlines()
+    queues = [line.partition("--work-queue ")[2].split()[0] for line in lines]
+    assert queues == [f"host-{number}" for number in range(4)]
+    for line in lines:
+        assert line.startswith(
+            "PREFECT_API_URL=http://s/api HARNESS_STORAGE_URL=gs://b"
+        )
+        assert "--pool text-harness-hosts" in line and "--limit 1" in line
+    (run,) = [step.command for step in steps if "target run" in step.command]
+    assert f"--queues {','.join(queues)} " in run
+
+
+def test_what_one_command_makes_is_named_for_each_claim_of_a_slice() -> None:
+    steps = target_steps(known_accelerator("v5litepod-16"), "0" * 64)
+    claims = {step.claim: step.command for step in steps if step.claim}
+    assert claims.pop("5.1").startswith("harness target run")
+    assert set(claims.values()) == {"harness review latest --task 5"}
+
+
+COMMAND = re.compile(r"(?:^|\$\()(harness [^)]*)")
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_each_command_of_ours_is_one_that_the_command_line_has(name) -> None:
+    """With values for the user's names it parses, every option of it included."""
+    found = [
+        words
+        for step in target_steps(known_accelerator(name), "0" * 64)
+        for words in COMMAND.findall(step.command)
+    ]
+    assert len(found) >= 5
+    for words in found:
+        arguments = shlex.split(words.replace("$", ""))[1:]
+        command, bound, _ = command_line.app.parse_args(
+            arguments, print_error=False, exit_on_error=False
+        )
+        assert bound.arguments or not arguments[2:], words
+        assert command.__module__.startswith("flows."), words
+
+
+def test_a_command_that_is_none_does_not_parse() -> None:
+    for words in ("target run", "target run --queues a --kill-controller 1"):
+        with pytest.raises(CycloptsError):
+            command_line.app.parse_args(
+                words.split(), print_error=False, exit_on_error=False
+            )
 
 
 @pytest.mark.parametrize("name", ["v5litepod-4", "nvidia-t4"])

@@ -11,6 +11,8 @@ from tests.faults import (
     rehearsal_scenes,
     result_faults,
     result_scenes,
+    slice_faults,
+    slice_scenes,
 )
 
 SCENES = (
@@ -19,6 +21,7 @@ SCENES = (
     *program_scenes.SCENES,
     *host_scenes.SCENES,
     *result_scenes.SCENES,
+    *slice_scenes.SCENES,
 )
 FAULTS = (
     *gang_faults.FAULTS,
@@ -26,4 +29,5 @@ FAULTS = (
     *program_faults.FAULTS,
     *host_faults.FAULTS,
     *result_faults.FAULTS,
+    *slice_faults.FAULTS,
 )

@@ -146,7 +146,7 @@ def _try(trial: Trial, runs: Runs) -> dict[str, Tried]:
         for each in needed
         if made_by(each) in taken or each.definition.measures_time
     ]
-    made = _measure_correct(trial, first, {})
+    made = _measure_correct(trial, first, {}) if first else {}
     done = itertools.count(1)
 
     def run(fault: str) -> Tried:

@@ -1,9 +1,11 @@
 """`harness check` and `harness starter`: qualifying somebody's own implementation."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from flows.commands_review import measured, required
 from flows.display import note, print_json, print_lines, shortened
@@ -16,6 +18,7 @@ from model.system import (
 )
 
 BUILT_IN = "builtin"
+DAY_SECONDS = 86_400
 TASKS = {"1": (1,), "2": (2,), "3": (3,), "4": (4,), "all": (1, 2, 3, 4)}
 
 
@@ -32,11 +35,15 @@ def check(
         ),
     ] = "1",
     time_limit: Annotated[
-        float, Parameter(help="Most seconds that one call of a function may take.")
+        float,
+        Parameter(
+            help="Most seconds that one call of a function may take.",
+            validator=Number(gt=0, lt=DAY_SECONDS),
+        ),
     ] = TIME_LIMIT_SECONDS,
     is_json: Json = False,
 ) -> int:
-    """Check your own functions as the built-in system is checked, in a minute or two.
+    """Check your own functions as the built-in system is checked, in a few minutes.
 
     A smaller run than `harness run`, whose evidence is not kept. Exit code 1: a check
     fails; 2: it could not run.
@@ -45,8 +52,10 @@ def check(
 
     tasks = TASKS[stage]
     file = None if implementation == BUILT_IN else Path(implementation).absolute()
+    again = _again(implementation, stage, time_limit)
     document: dict[str, Any] = {
         "implementation": implementation,
+        "stage": stage,
         "review_tasks": list(tasks),
     }
     held = [each.name for each in FUNCTIONS]
@@ -63,7 +72,7 @@ def check(
         if not is_json:
             _print_functions(report.found, report.left_out)
         if report.wrong:
-            return _end(document, report.wrong, implementation, stage, is_json)
+            return _end(document, report.wrong, again, is_json)
         if not report.found:
             names = ", ".join(each.name for each in of_review_tasks(tasks))
             note(
@@ -75,14 +84,16 @@ def check(
     asked = {row["claim"] for row in claims} if file is None else asked_claims(held)
     shown = [row for row in claims if row["claim"] in asked]
     document |= {"claims": shown, "failure": failure}
-    wrong = [row["claim"] for row in shown if row["verdict"] == "revise"]
+    # A claim that was asked and shows nothing has not passed.
+    wrong = [row["claim"] for row in shown if row["verdict"] != "accept"]
+    wrong += [] if shown else ["nothing was measured"]
     if not is_json:
         _print_claims(shown, [row["claim"] for row in claims if row not in shown])
         if failure:
             print_lines(["", f"It ended early: {failure}"])
     # What ended early has measured the less; the stage says where.
     wrong += [failure.partition(":")[0]] if failure else []
-    return _end(document, wrong, implementation, stage, is_json)
+    return _end(document, wrong, again, is_json)
 
 
 def starter(
@@ -92,6 +103,9 @@ def starter(
     """Write a commented Python file with every function of a system, to fill in."""
     from flows.implementation_starter import starter_text
 
+    if file.suffix != ".py":
+        note(f"harness: {str(file)!r} is no name of a Python file: let it end with .py")
+        return 2
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(starter_text(file.name))
@@ -143,24 +157,25 @@ def _look(row: dict[str, Any]) -> str:
     return f"{where}: {row['statement']}{detail}"
 
 
-def _end(
-    document: dict[str, Any],
-    wrong: list[str],
-    implementation: str,
-    stage: str,
-    is_json: bool,
-) -> int:
+def _again(implementation: str, stage: str, time_limit: float) -> str:
+    """Returns the command of this very check."""
+    limit = f" --time-limit {time_limit:g}" if time_limit != TIME_LIMIT_SECONDS else ""
+    named = shlex.quote(implementation)
+    return f"harness check --implementation {named} --stage {stage}{limit}"
+
+
+def _end(document: dict[str, Any], wrong: list[str], again: str, is_json: bool) -> int:
     exit_code = 1 if wrong else 0
     if is_json:
         print_json(document | {"exit_code": exit_code})
         return exit_code
-    again = f"harness check --implementation {implementation} --stage {stage}"
     if wrong:
         names = ", ".join(dict.fromkeys(wrong))
         print_lines(["", f"Fails: {names}.", f"Next: mend it, then {again}"])
         return exit_code
+    implementation, stage = document["implementation"], document["stage"]
     further = "harness run"
     if implementation != BUILT_IN:
-        further += f" --implementation {implementation}"
+        further += f" --implementation {shlex.quote(implementation)}"
     print_lines(["", f"Stage {stage} passes for {implementation}.", f"Next: {further}"])
     return exit_code

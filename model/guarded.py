@@ -11,17 +11,16 @@ import importlib
 import inspect
 import re
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from model.called import Call
 from model.refusal import ReasonCode, Refused
 from model.system import (
     ARRAYS,
@@ -33,9 +32,9 @@ from model.system import (
     TEXT,
     Function,
 )
+from model.watch import Watch
 
 _ARRAY = re.compile(r"^(\w+) \[([^\]]*)\]")
-_SECONDS_BETWEEN_LOOKS = 0.1
 _LONGEST_MESSAGE = 200
 # What JAX raises where a traced array meets NumPy, a Python number or an `if`.
 _TRACING_ERRORS = ("Tracer", "Concretization", "UnexpectedTracer", "NonConcrete")
@@ -43,40 +42,6 @@ CODES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
 
 Shapes = dict[str, Any]
 """Size of each letter; "..." stands for several sizes."""
-
-
-class Watch:
-    """Ends the process when a user's function runs past the time limit."""
-
-    def __init__(self, seconds: float, end: Callable[[Refused], None]) -> None:
-        """Begins to look.
-
-        Args:
-            seconds: Most seconds of one call.
-            end: Says what happened and ends the process.
-        """
-        self.seconds = seconds
-        self._end = end
-        self._running: list[tuple[Guarded, float]] = []
-        self._thread = threading.main_thread().ident or 0
-        threading.Thread(target=self._look, daemon=True).start()
-
-    @contextmanager
-    def over(self, function: Guarded) -> Iterator[None]:
-        """Watches a function while the block runs; one may call another."""
-        self._running.append((function, time.monotonic()))
-        try:
-            yield
-        finally:
-            self._running.pop()
-
-    def _look(self) -> None:
-        while True:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-            for function, started in self._running[-1:]:
-                if time.monotonic() - started > self.seconds:
-                    frame = sys._current_frames().get(self._thread)
-                    self._end(function.hangs(self.seconds, frame))
 
 
 class Guarded:
@@ -89,7 +54,8 @@ class Guarded:
         self.file = file
         self.watch = watch
         if not callable(call):
-            raise self._wrong(f"is {call!r}, no function", "define it with `def`")
+            found = f"is {_one_line(call, repr)}, no function"
+            raise self._wrong(found, "define it with `def`")
         self._require_arguments()
         self.options = _accepted(call, function.options)
 
@@ -114,20 +80,22 @@ class Guarded:
             Refused: `implementation_misbehaved`, with what it did.
         """
         before = [_content(each) for each in arguments]
-        result = self._called(arguments, options)
-        for name, given, content in zip(
-            self.function.takes, arguments, before, strict=True
-        ):
-            if _content(given) != content:
-                raise self._wrong(
-                    f"changes its argument `{name}`",
-                    "return new values and leave arguments as they are",
-                )
-        return self._checked(result, _bound(self.function, arguments))
+        # Reading what came back may run the function's own code too: a generator's.
+        with self.watch.over(Call(self.file, self.function.name)):
+            result = self._called(arguments, options)
+            for name, given, content in zip(
+                self.function.takes, arguments, before, strict=True
+            ):
+                if _content(given) != content:
+                    raise self._wrong(
+                        f"changes its argument `{name}`",
+                        "return new values and leave arguments as they are",
+                    )
+            return self._read(result, _bound(self.function, arguments))
 
     def _called(self, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         try:
-            with self.watch.over(self), _usual_promotion():
+            with _usual_promotion():
                 return self.call(*arguments, **options)
         except Refused:
             raise
@@ -140,13 +108,31 @@ class Guarded:
             ) from None
         # Whatever a stranger's code raises, its own line is what they need to see; a
         # call of `exit` would end the stage as if all of it had been measured.
-        except (Exception, SystemExit) as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001
             raise self._raised(error) from None
+
+    def _read(self, result: Any, shapes: Shapes) -> Any:
+        try:
+            return self._checked(result, shapes)
+        except Refused:
+            raise
+        # An object of a class of theirs answers as it likes.
+        except BaseException as error:  # noqa: BLE001
+            what = f"a {type(result).__name__} that cannot be read"
+            raise self._unreadable(what, error) from None
+
+    def cannot_be_compared(self, error: Exception) -> Refused:
+        """Returns what is said when a value cannot be held against another one."""
+        return self._unreadable("something that cannot be compared", error)
+
+    def _unreadable(self, what: str, error: BaseException) -> Refused:
+        told = f"{type(error).__name__}: {first_line(error)}".rstrip(": ")
+        advice = f"it has to return {self.owed}"
+        return self._wrong(f"returns {what} ({told})", advice, error)
 
     def _raised(self, error: BaseException) -> Refused:
         kind = type(error).__name__
-        lines = str(error).strip().splitlines() or [""]
-        text = lines[0][:_LONGEST_MESSAGE].rstrip(".")
+        text = first_line(error)
         advice = f"it has to return {self.owed}"
         if kind.startswith(_TRACING_ERRORS):
             advice = "it runs inside jax.jit: use jax.numpy, jnp.where and lax.cond"
@@ -157,14 +143,6 @@ class Guarded:
     def owed(self) -> str:
         """What it has to return, in words."""
         return ", ".join(self.function.gives)
-
-    def hangs(self, seconds: float, frame: FrameType | None) -> Refused:
-        """Returns what is said when a call does not come back."""
-        line = _own_line(self.file, frame)
-        return self._wrong(
-            f"did not return within {seconds:g} s{line}",
-            "make it end (`harness check --time-limit` allows it more)",
-        )
 
     def wrong_value(self, found: str, advice: str) -> Refused:
         """Returns what is said about a value that is not as it has to be."""
@@ -272,6 +250,20 @@ class Guarded:
                     "look for a division by zero, a log of zero or a row without keys",
                 )
         return value
+
+
+def first_line(error: BaseException) -> str:
+    """Returns the first line of what an error says, fit for a terminal."""
+    return _one_line(error, str).rstrip(".")
+
+
+def _one_line(value: Any, told_by: Callable[[Any], str]) -> str:
+    try:
+        lines = told_by(value).strip().splitlines() or [""]
+    except BaseException:  # noqa: BLE001
+        return ""  # Its class says it with a method of its own.
+    shown = "".join(sign if sign.isprintable() else "?" for sign in lines[0])
+    return shown[:_LONGEST_MESSAGE]
 
 
 def _accepted(call: Any, options: Mapping[str, str]) -> frozenset[str]:
@@ -398,11 +390,3 @@ def _line_of_error(file: Path, error: BaseException) -> str:
         return ""
     name, line = own[-1]
     return f", line {line}" if name == file else f" ({name.name}, line {line})"
-
-
-def _own_line(file: Path, frame: FrameType | None) -> str:
-    while frame is not None:
-        if file.parent in Path(frame.f_code.co_filename).parents:
-            return f" (it was in line {frame.f_lineno})"
-        frame = frame.f_back
-    return ""

@@ -18,10 +18,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from model.guarded import Guarded, Watch
+from model.called import Call
+from model.guarded import Guarded, first_line
 from model.refusal import ReasonCode, Refused
 from model.replaced import is_within_reach, replace
 from model.system import BY_NAME, TIME_LIMIT_SECONDS, Function, held_by
+from model.watch import Watch
 
 ADAPTERS = {
     "model.text_adapters": ("encode", "decode", "generate", "batch_order"),
@@ -35,26 +37,35 @@ ADAPTERS = {
 LOADED_AS = "implementation_under_qualification"
 
 
-def install(system: Mapping[str, str], end: Callable[[Refused], None]) -> None:
+def install(
+    system: Mapping[str, str],
+    end: Callable[[Refused], None],
+    out: Path | None = None,
+) -> None:
     """Makes this process run a user's functions.
 
     Args:
         system: `file`, the path, and maybe `time_limit_seconds` of one call.
         end: Says what is wrong and ends the process, from another thread.
+        out: Result folder of the program.
 
     Raises:
         Refused: `implementation_unreadable`, the file cannot be loaded or holds no
             function of the system.
     """
     seconds = float(system.get("time_limit_seconds", TIME_LIMIT_SECONDS))
-    for name, guarded in guarded_functions(Path(system["file"]), seconds, end).items():
+    held = guarded_functions(Path(system["file"]), seconds, end, out)
+    for name, guarded in held.items():
         adapter = _adapter(guarded.function)
         if adapter is not None:
             replace(BY_NAME[name].home, adapter(guarded))
 
 
 def guarded_functions(
-    file: Path, seconds: float, end: Callable[[Refused], None]
+    file: Path,
+    seconds: float,
+    end: Callable[[Refused], None],
+    out: Path | None = None,
 ) -> dict[str, Guarded]:
     """Returns the functions of the system that a file holds, by name, each watched.
 
@@ -62,12 +73,14 @@ def guarded_functions(
         file: The user's file.
         seconds: Most seconds of one call, and of loading the file.
         end: Says that a call does not come back, and ends the process.
+        out: Result folder of the program, for what is told after its end.
 
     Raises:
         Refused: As `install`.
     """
-    watch = Watch(seconds, end)
-    module = load(file)
+    watch = Watch(seconds, end, out)
+    with watch.over(Call(file)):
+        module = load(file)
     found = held_by(vars(module))
     if not found:
         raise _unreadable(
@@ -78,6 +91,15 @@ def guarded_functions(
         each.name: Guarded(each, getattr(module, each.name), file, watch)
         for each in found
     }
+
+
+def forget(file: Path) -> None:
+    """Has the next `load` begin anew, with what the file imports from beside it."""
+    for name, module in list(sys.modules.items()):
+        where = Path(getattr(module, "__file__", None) or os.sep)
+        # What is installed below the file is no part of what somebody wrote.
+        if file.parent in where.parents and "site-packages" not in where.parts:
+            del sys.modules[name]
 
 
 def load(file: Path) -> ModuleType:
@@ -93,15 +115,15 @@ def load(file: Path) -> ModuleType:
         raise _unreadable(f"{file.name!r} is no Python file; its name ends with .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[LOADED_AS] = module
-    sys.path.insert(0, os.fspath(file.parent))
+    if os.fspath(file.parent) not in sys.path:
+        sys.path.insert(0, os.fspath(file.parent))
     try:
         spec.loader.exec_module(module)
     # A file that nobody here wrote may raise or exit as it likes.
-    except (Exception, SystemExit) as error:  # noqa: BLE001
-        told = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+    except BaseException as error:  # noqa: BLE001
+        told = f"{type(error).__name__}: {first_line(error)}".rstrip(": ")
         raise _unreadable(
-            f"{file.name}{_line(file, error)} cannot be loaded:"
-            f" {type(error).__name__}: {told}."
+            f"{file.name}{_line(file, error)} cannot be loaded: {told}."
         ) from None
     return module
 

@@ -12,6 +12,7 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from model.refusal import ReasonCode, Refused
@@ -29,7 +30,9 @@ def end_process(refused: Refused) -> None:
 
 
 def install(
-    system: Mapping[str, str], end: Callable[[Refused], None] = end_process
+    system: Mapping[str, str],
+    end: Callable[[Refused], None] = end_process,
+    out: Path | None = None,
 ) -> None:
     """Makes this process qualify another system than the built-in one.
 
@@ -39,6 +42,7 @@ def install(
             `time_limit_seconds`.
         end: Says why a file's function is given up and ends the process; it is called
             from another thread, because the function does not come back.
+        out: Result folder of the program.
 
     Raises:
         Refused: `request_malformed`, neither is named or the fault is unknown;
@@ -49,7 +53,7 @@ def install(
         replace(planted.replaces, planted.replacement)
         return
     if FILE in system:
-        importlib.import_module("model.implementation").install(system, end)
+        importlib.import_module("model.implementation").install(system, end, out)
         return
     raise Refused(
         ReasonCode.REQUEST_MALFORMED,

@@ -92,6 +92,9 @@ def _wait(process: int, given: int, answer: int) -> None:
     assert ended is not None, "a child that is waited for ends"
     is_exit = ended.si_code == os.CLD_EXITED
     code = ended.si_status if is_exit else -ended.si_status
+    # What it started may hold its standard output open, which is read to the end.
+    with suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
     with suppress(BrokenPipeError):  # whoever asked is gone
         os.write(answer, f"{code}\n".encode())
     os.close(answer)

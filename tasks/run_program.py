@@ -9,6 +9,7 @@ holds the other end of its standard input, which closes when we go away.
 import dataclasses
 import errno
 import json
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from tasks import children
 from tasks.errors import ProgramFailed, ProgramRefused, ProgramTimedOut
 from tasks.forked_programs import ForkServer
 from tasks.program_environment import program_environment, root_of
+from tasks.unfinished_calls import unfinished_call
 
 KILLED = -9
 REFUSED = 2
@@ -157,9 +159,21 @@ class _Watch:
         self.deadline = threading.Timer(call.deadline_seconds, self._time_out)
         self.deadline.daemon = True
         self.deadline.start()
+        threading.Thread(target=self._end_what_it_left, daemon=True).start()
 
     def _time_out(self) -> None:
         self.has_timed_out = True
+        children.kill(self.process)
+
+    def _end_what_it_left(self) -> None:
+        """Kills what still runs when the child has ended: it may hold the child's
+        standard output open, which would be read until the deadline.
+        """
+        try:
+            # WNOWAIT: whoever waits for the child has to find it.
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:
+            return  # It was waited for.
         children.kill(self.process)
 
     def events(self) -> Iterator[Event]:
@@ -196,18 +210,22 @@ def _raise_unless_done(
             "was killed."
         )
     ended = run.return_code
-    if ended == 0:
+    if ended == 0 and (run.out / "program.json").is_file():
         return
     if ended == REFUSED and (run.out / "refused.json").is_file():
         refusal = _read_json(run.out / "refused.json")
         code, message = str(refusal["code"]), str(refusal["message"])
         raise ProgramRefused(code, message, run, refusal.get("fields", ()))
-    if ended == KILLED:
-        raise ProgramFailed(
-            f"{call.program} was killed by SIGKILL, by hand or because memory was "
-            "short; run again: finished stages are reused."
-        )
     how = _signal_name(-ended) if ended < 0 else f"exit code {ended}"
+    called = unfinished_call(run.out, ended, how)
+    if ended == KILLED:
+        within = f" in a call of `{called.function}`" if called else ""
+        raise ProgramFailed(
+            f"{call.program} was killed by SIGKILL{within}, by hand or because memory "
+            "was short; run again: finished stages are reused."
+        )
+    if called is not None:
+        raise ProgramRefused(called.code, called.message, run, called.fields)
     raise ProgramFailed(f"{call.program} ended with {how}: {_last_lines(errors)}")
 
 

@@ -115,7 +115,7 @@ def _install_system(request: Mapping[str, Any], out: Path) -> None:
     """
     if request.get("system"):
         install = importlib.import_module("model.replaced").install
-        install(request["system"], partial(end_refused, out))
+        install(request["system"], partial(end_refused, out), out)
 
 
 def _read_request(arguments: Sequence[str]) -> dict[str, Any]:

@@ -193,6 +193,73 @@ def test_a_stage_that_failed_exits_with_1_and_its_sentence(
     assert document["claims"]
 
 
+def test_a_claim_that_was_asked_and_shows_nothing_has_not_passed(
+    command: Command, measured: Any, tried: dict[str, list[Row]]
+) -> None:
+    """What ends early leaves rows out, and no row is unmet then."""
+    rows = [
+        row | ({"verdict": "not demonstrated"} if row["claim"] == "1.9" else {})
+        for row in tried["good"]
+    ]
+    tried["silent"] = rows
+    measured("silent")
+    file = EXAMPLES / "somebody.py"
+    code, out, _ = command(
+        "check", "--implementation", file, "--stage", 1, "--time-limit", 5
+    )
+
+    assert code == 1
+    assert "Fails: 1.9." in out
+    assert out.endswith(f"--implementation {file} --stage 1 --time-limit 5\n")
+
+
+def test_a_check_that_measures_nothing_has_not_passed(
+    command: Command, measured: Any, tried: dict[str, list[Row]]
+) -> None:
+    tried["empty"] = []
+    measured("empty")
+    code, out, _ = command("check", "--implementation", EXAMPLES / "somebody.py")
+
+    assert code == 1
+    assert "Fails: nothing was measured." in out
+
+
+def test_a_function_that_ends_the_process_is_named(
+    command: Command, tmp_path: Path
+) -> None:
+    """Its program leaves no word; no file of ours is in the sentence."""
+    file = tmp_path / "mine.py"
+    file.write_text("import os\ndef encode(data):\n    os._exit(0)\n", "utf-8")
+    code, out, err = command("check", "--implementation", file, "--stage", 1)
+
+    assert code == 1
+    assert "mine.py: the program ended with exit code 0 while `encode` ran" in out
+    assert "Fails: encode." in out
+    assert "conformance.json" not in out + err
+
+
+@pytest.mark.parametrize("limit", ["nan", "0", "-3", "inf"])
+def test_a_time_limit_is_a_time(command: Command, tmp_path: Path, limit: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def encode(data):\n    return data\n", "utf-8")
+    code, _, err = command("check", "--implementation", file, "--time-limit", limit)
+
+    assert code == 2
+    assert "Must be" in err
+    assert "Traceback" not in err
+
+
+def test_a_starter_has_the_name_of_a_python_file(
+    command: Command, tmp_path: Path
+) -> None:
+    """A check reads no other."""
+    code, _, err = command("starter", tmp_path / "my_model")
+
+    assert code == 2
+    assert "let it end with .py" in err
+    assert not (tmp_path / "my_model").exists()
+
+
 def test_a_starter_fails_stage_1_naming_each_function_to_fill_in(
     command: Command, tmp_path: Path
 ) -> None:
@@ -201,7 +268,7 @@ def test_a_starter_fails_stage_1_naming_each_function_to_fill_in(
     assert command("starter", file)[0] == 0
     code, out, err = command("check", "--implementation", file, "--stage", 1)
 
-    assert code == 1
+    assert code == 1, err
     for function in of_review_tasks([1]):
         assert f"`{function.name}` is not filled in; it has to return" in out
     assert "Traceback" not in out + err

@@ -9,10 +9,11 @@ import pytest
 
 from model import array_adapters, text_adapters
 from model.config import POLICIES, ModelConfig, Policy
-from model.guarded import Guarded, Watch
+from model.guarded import Guarded
 from model.refusal import ReasonCode, Refused
 from model.system import BY_NAME
 from model.tokenizer import BOS, EOS, PAD
+from model.watch import Watch
 
 WATCH = Watch(60.0, lambda refused: None)
 MODEL = ModelConfig()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from model.called import Call, Notes
 from tasks import children
 from tasks.errors import (
     FolderUnusable,
@@ -125,6 +126,40 @@ def test_what_a_program_started_ends_with_it(call):
     grandchild = run.events[-1]["pid"]
     assert grandchild != run.process_id
     assert are_gone([grandchild])
+
+
+def test_a_fork_that_outlives_its_program_does_not_hold_up_the_end(call):
+    """It holds the other end of the pipe that the progress is read from."""
+    started = time.monotonic()
+    run = run_program(call("fork"))
+    assert run.return_code == 0
+    assert time.monotonic() - started < HANGS_SECONDS / 10
+
+
+def test_a_program_that_never_said_that_it_was_done_is_a_failure(call):
+    with pytest.raises(ProgramFailed, match="ended with exit code 0"):
+        run_program(call("vanish_well"))
+
+
+def test_a_program_that_ended_in_a_users_function_is_refused_in_its_name(call):
+    """The sentence was written before the call; how the program ended is put in."""
+    given = call("vanish_well", on_event=lambda event: _noted(given.folder / "out"))
+    with pytest.raises(ProgramRefused, match=r"^mine\.py: the program ended with"):
+        run_program(given)
+
+
+def test_a_program_killed_in_a_users_function_is_told_with_its_name(call):
+    def kill(event):
+        _noted(given.folder / "out")
+        os.kill(event["pid"], signal.SIGKILL)
+
+    given = call("hang", on_event=kill)
+    with pytest.raises(ProgramFailed, match="killed by SIGKILL in a call of `encode`"):
+        run_program(given)
+
+
+def _noted(out: Path) -> None:
+    Notes(out, 1.0).write(Call(Path("/x/mine.py"), "encode"), is_running=True)
 
 
 def test_stopping_all_ends_a_program_and_lets_no_other_start(call):

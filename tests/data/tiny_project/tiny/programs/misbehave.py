@@ -23,6 +23,11 @@ if how == "spawn":
     sleep = "import time; time.sleep(600)"
     child = subprocess.Popen([sys.executable, "-c", sleep])
     entry.say(json.dumps({"event": "child", "pid": child.pid}))
+if how == "fork" and os.fork() == 0:
+    # It has the parent's standard output, where progress is read.
+    time.sleep(600)
+if how == "vanish_well":
+    sys.exit(0)
 if how in ("linger", "outlast"):
     time.sleep(5 if how == "linger" else 100)
 if how in ("hang", "spawn"):

@@ -48,7 +48,8 @@ class Call(NamedTuple):
             seconds: How long it was waited for.
             line: Such as " (it was in line 12)", or "".
         """
-        what = f"`{self.function}` did not return" if self.function else "is not loaded"
+        name = self.function
+        what = f"`{name}` did not return" if name else "was not loaded"
         found = f"{what} within {seconds:g} s{line}"
         advice = "make it end (`harness check --time-limit` allows it more)"
         return self._refused(found, advice)
@@ -79,7 +80,7 @@ class Call(NamedTuple):
         )
 
     def _refused(self, found: str, advice: str) -> Refused:
-        between = " " if found.startswith("is not") else ": "
+        between = " " if found.startswith("was not") else ": "
         return Refused(
             self.code, f"{self.file.name}{between}{found}; {advice}.", self.fields
         )

@@ -6,6 +6,8 @@ learns a little worse. So keys and rows are looked at as they were consumed.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from model.batches import Cursor, take_batch
+from model.batches import Cursor, epoch_order, gather_batch, take_batch
 from model.checks.differences import largest_value
 from model.checks.rows import Row, count, real
 from model.config import ModelConfig, TrainConfig
 from model.parameters import Parameters
 from model.reference import transformer as reference
-from model.training import mean_loss
+from model.training import dropout_key, mean_loss
 from model.training_loop import CompletedUpdate
 from model.transformer import drop, logits
 
@@ -29,9 +31,12 @@ if TYPE_CHECKING:
 
 ORDERS, DROPOUT = "2.1", "2.9"
 ENTRIES = 100_000
-"""Numbers that dropout is tried on, at each place."""
+"""Numbers that dropout is tried on, at each place, or a few more."""
 THINNED_DOCUMENTS = 2
 """Documents of a batch whose logits the reference computes too."""
+
+SEEDS = 4
+"""Seeds next to each other whose first draws are compared, and draws of each."""
 
 
 class Consumed:
@@ -112,10 +117,55 @@ def measure_uneven_epoch(train: TrainConfig, documents: int) -> Row:
     return count(ORDERS, measure, "", unfair, "documents", detail)
 
 
+def measure_short_batch(tokens: np.ndarray) -> Row:
+    """Returns how many rows of a short batch are neither its document nor PAD.
+
+    The declared corpus fills every batch, and what an earlier batch has left in a
+    buffer shows only where a later one does not fill it.
+
+    Args:
+        tokens: Training documents [N, T + 1].
+    """
+    size, apart = max(len(tokens), 2), 0
+    for rows in (np.arange(len(tokens)), np.arange(1)):
+        expected = np.full((size, tokens.shape[1]), reference.PAD, tokens.dtype)
+        expected[: len(rows)] = tokens[rows]
+        found = gather_batch(tokens, rows.astype(np.int32), size)
+        apart += int((found != expected).any(axis=1).sum())
+    detail = f"1 document after {len(tokens)} in batches of {size}"
+    return count(ORDERS, "rows_apart_in_a_short_batch", "", apart, "rows", detail)
+
+
+def measure_other_seeds(train: TrainConfig, documents: int) -> list[Row]:
+    """Returns how many draws of neighbouring seeds are one and the same.
+
+    A seed to which the number of the draw is added gives the next draw of one training
+    to the training beside it.
+
+    Args:
+        train: Recipe and seeds.
+        documents: Number of training documents.
+    """
+    orders, keys = set(), set()
+    for seed, number in itertools.product(range(SEEDS), range(SEEDS)):
+        order = epoch_order(train.order_seed + seed, number, documents)
+        orders.add(np.asarray(order).tobytes())
+        key = dropout_key(train.dropout_seed + seed, number + 1)
+        keys.add(np.asarray(jax.random.key_data(key)).tobytes())
+    detail, measure = f"{SEEDS} draws of {SEEDS} seeds", "draws_shared_by_seeds"
+    return [
+        count(ORDERS, measure, "order", SEEDS**2 - len(orders), "draws", detail),
+        count(ORDERS, measure, "dropout_key", SEEDS**2 - len(keys), "draws", detail),
+    ]
+
+
 def measure_dropout(
     keys: Sequence[Key[Any, ""]], model: ModelConfig, seed: int
 ) -> list[Row]:
     """Returns what the model's dropout keeps, what it makes of it, and where.
+
+    It is tried on arrays of the model's own form: a mask that documents, positions or
+    channels share keeps as many numbers as one that they do not.
 
     Args:
         keys: Dropout keys of two updates or more.
@@ -124,31 +174,55 @@ def measure_dropout(
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     # Away from 0, so that what is kept can be told from what is dropped.
-    x = generator.uniform(0.5, 2.0, ENTRIES).astype(np.float32)
+    shape = (model.context_tokens, model.width)
+    documents = max(-(-ENTRIES // math.prod(shape)), 2)
+    x = generator.uniform(0.5, 2.0, (documents, *shape)).astype(np.float32)
     places = range(1 + 2 * model.blocks)
     rate = model.dropout_rate
     thin = jax.jit(partial(drop, rate=rate))
-    kept, errors, masks = [], [], set()
+    kept, alike, errors, masks = [], [], [], set()
     for key in keys:
         for place in places:
             found = np.asarray(thin(jnp.asarray(x), key, jnp.int32(place)))
             is_kept = found != 0.0
             masks.add(is_kept.tobytes())
-            kept.append(abs(int(is_kept.sum()) - ENTRIES * (1.0 - rate)))
+            kept.append(_deviation(is_kept, 1.0 - rate))
+            alike += _neighbours(is_kept, rate)
             errors.append(_largest_error_ulp(found[is_kept], x[is_kept], rate))
-    deviation = np.sqrt(ENTRIES * rate * (1.0 - rate))
     repeated = len(keys) * len(places) - len(masks)
     untouched = np.asarray(drop(jnp.asarray(x), None, 0, rate))
     changed = int((untouched != x).sum())
-    detail = f"{len(masks)} draws of {ENTRIES} numbers"
+    detail = f"{len(masks)} draws of {x.size} numbers"
+    nearest = largest_value(alike)
     return [
-        real(DROPOUT, "dropout_kept_deviation", "", max(kept) / deviation, "1", detail),
+        real(DROPOUT, "dropout_kept_deviation", "", max(kept), "1", detail),
+        real(DROPOUT, "dropout_neighbours_deviation", "", nearest, "1", detail),
         real(
             DROPOUT, "dropout_largest_error", "", largest_value(errors), "ulp", detail
         ),
         count(DROPOUT, "dropout_masks_repeated", "", repeated, "masks"),
         count(DROPOUT, "numbers_changed_without_key", "", changed, "numbers"),
     ]
+
+
+def _deviation(is_so: np.ndarray, share: float) -> float:
+    """Returns how far a count lies from its expectation, in standard deviations."""
+    expected = is_so.size * share
+    return float(abs(int(is_so.sum()) - expected) / np.sqrt(expected * (1.0 - share)))
+
+
+def _neighbours(is_kept: np.ndarray, rate: float) -> list[float]:
+    """Returns how far numbers share the fate of a neighbour, along each axis.
+
+    Every number has one neighbour at most, so that all pairs are draws of their own.
+    """
+    share, found = (1.0 - rate) ** 2 + rate**2, []
+    for axis in range(is_kept.ndim):
+        along = np.moveaxis(is_kept, axis, 0)
+        pairs = along[: len(along) // 2 * 2].reshape(-1, 2, *along.shape[1:])
+        if pairs.size:
+            found.append(_deviation(pairs[:, 0] == pairs[:, 1], share))
+    return found
 
 
 def _largest_error_ulp(found: np.ndarray, x: np.ndarray, rate: float) -> float:
@@ -182,10 +256,29 @@ def measure_dropout_places(
     return count(DROPOUT, "dropout_places_apart", "", missing, "places", detail)
 
 
+def thinning_factors(
+    key: Key[Any, ""], documents: int, model: ModelConfig
+) -> list[np.ndarray]:
+    """Returns what dropout multiplies by at each place of the model [B, T, D], float64.
+
+    Args:
+        key: Dropout key of an update.
+        documents: Documents of a batch.
+        model: Shape of the model, whose dropout rate is more than 0.
+    """
+    ones = jnp.ones((documents, model.context_tokens, model.width), dtype=jnp.float32)
+    thin = jax.jit(partial(drop, rate=model.dropout_rate))
+    return [
+        np.asarray(thin(ones, key, jnp.int32(place)), np.float64)
+        for place in range(1 + 2 * model.blocks)
+    ]
+
+
 def measure_thinned_logits(
     parameters: Parameters,
     documents: np.ndarray,
     key: Key[Any, ""],
+    masks: Sequence[np.ndarray],
     model: ModelConfig,
 ) -> list[Row]:
     """Returns how far logits with dropout lie from the reference's under its masks.
@@ -196,18 +289,13 @@ def measure_thinned_logits(
         parameters: Parameters by name.
         documents: Batch of an update.
         key: Dropout key of the update.
+        masks: Its `thinning_factors`.
         model: Shape of the model.
 
     Reference: model/reference/transformer.py
     """
     inputs = jnp.asarray(documents[:, :-1])
     found = jax.jit(partial(logits, model=model))(parameters, inputs, dropout_key=key)
-    ones = jnp.ones((*inputs.shape, model.width), dtype=jnp.float32)
-    thin = jax.jit(partial(drop, rate=model.dropout_rate))
-    masks = [
-        np.asarray(thin(ones, key, jnp.int32(place)), np.float64)
-        for place in range(1 + 2 * model.blocks)
-    ]
     arrays = {name: np.asarray(x) for name, x in parameters.items()}
     apart = []
     for row, tokens in enumerate(documents[:THINNED_DOCUMENTS, :-1]):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from model.checks.differences import largest_value
+from model.checks.differences import largest_difference, largest_value
 from model.checks.rows import (
     Row,
     array_comparison,
@@ -21,8 +21,11 @@ from model.checks.rows import (
     real,
     real_comparison,
 )
+from model.config import ModelConfig
 from model.evaluation import Evaluation, sequential_sum
 from model.parameters import Parameters
+from model.reference import objective as reference_objective
+from model.reference import transformer as reference
 from model.tokenizer import PAD
 
 BATCHES, UNCHANGED, TOKENS = "2.6", "2.7", "2.9"
@@ -182,6 +185,39 @@ def stored_losses(
             # a float32 once, so nothing is rounded
             losses[place[row["document_id"]], row["position"]] = row["loss_nats"]
     return losses
+
+
+def measure_validation(
+    update: int,
+    parameters: Parameters,
+    tokens: np.ndarray,
+    losses: np.ndarray,
+    model: ModelConfig,
+) -> Row:
+    """Returns how far losses of an evaluation in a training lie from the reference's.
+
+    An evaluation that keeps the parameters it once saw repeats its first number, and a
+    training looks as if it had stopped.
+
+    Args:
+        update: Number of the update that the evaluation follows.
+        parameters: What is evaluated after this update, by name.
+        tokens: Documents [N, T + 1], a few of those evaluated.
+        losses: Their token losses by the evaluation [N, T].
+        model: Shape of the model.
+
+    Reference: model/reference/transformer.py, model/reference/objective.py
+    """
+    arrays = {name: np.asarray(x) for name, x in parameters.items()}
+    exact = [
+        reference_objective.token_losses(
+            reference.forward(arrays, row[:-1], model)[0], row[1:]
+        )
+        for row in tokens
+    ]
+    apart = largest_difference(np.stack(exact), losses.astype(np.float64))
+    case = f"update-{update:03d}"
+    return real(TOKENS, "validation_loss_largest_difference", case, apart, "nats")
 
 
 def measure_predictions(

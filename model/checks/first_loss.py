@@ -27,9 +27,17 @@ CLAIM = "2.9"
 
 
 @partial(jax.jit, static_argnames="model")
-def _differentiate(
+def loss_and_gradients(
     parameters: Parameters, tokens: Any, key: Any, *, model: ModelConfig
 ) -> tuple[jax.Array, Parameters]:
+    """Returns the mean loss per valid target in nats, and its gradient.
+
+    Args:
+        parameters: Parameters by name.
+        tokens: Documents [B, T + 1], int32.
+        key: Dropout key, or None.
+        model: Shape of the model.
+    """
     # The gradient is asked for, because a forward pass alone is fused otherwise and
     # parts in the last bits.
     objective = jax.value_and_grad(partial(mean_loss, model=model), has_aux=True)
@@ -63,7 +71,7 @@ class RecordedLoss:
         """
         consumed = jax.random.wrap_key_data(jnp.asarray(self.key_data))
         tokens = jnp.asarray(self.documents)
-        loss, gradients = _differentiate(
+        loss, gradients = loss_and_gradients(
             parameters, tokens, consumed if key else None, model=model
         )
         case, source = f"update-{self.update:03d}", "the recorded loss of the update"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from model.checks import rows
-from model.generation import Choose, Generation, generate, greedy, sampler
+from model.generation import Generation, generate, greedy
 from model.refusal import ReasonCode
 from model.tokenizer import (
     BOS,
@@ -96,7 +96,17 @@ def crafted_cases() -> tuple[Case, ...]:
         ("pad_on_top", [(PAD, a)], 2, (a, a), "aa", requested, PROMPT),
         ("bos_on_top", [(BOS, PAD, b)], 1, (b,), "b", requested, PROMPT),
         ("eos_at_step_2", [(a,), (EOS,), (b,)], 6, (a, EOS), "a", ended, PROMPT),
+        ("eos_as_last_requested", [(a,), (EOS,)], 2, (a, EOS), "a", ended, PROMPT),
         ("requested_number", [(a,)], 3, (a, a, a), "aaa", requested, PROMPT),
+        (
+            "requested_to_the_end",
+            [(a,)],
+            room,
+            (a,) * room,
+            "a" * room,
+            requested,
+            PROMPT,
+        ),
         ("context_end", [(a,)], 100, (a,) * room, "a" * room, at_end, PROMPT),
         ("full_prompt", [(a,)], 5, (), "", at_end, full),
         ("eos_after_full_context", [(EOS,)], 5, (EOS,), "", ended, full),
@@ -206,41 +216,6 @@ def check_refusals(generate_function: Generate | None = None) -> list[rows.Row]:
     return [
         rows.refusal("4.4", "refused_generation", name, reason, tried)
         for name, reason, tried in cases
-    ]
-
-
-def check_sampling(
-    prefill: Callable[..., Any],
-    decode_function: Callable[..., Any],
-    prompt: bytes,
-    context_tokens: int,
-    make_sampler: Callable[[int], Choose] | None = None,
-) -> list[rows.Row]:
-    """Claim 4.4: a seed gives the same tokens again; eight seeds give several.
-
-    Returns:
-        One row of ``comparisons`` and one of ``measurements``, in this order.
-    """
-
-    def draw(seed: int) -> tuple[int, ...]:
-        return generate(
-            prefill,
-            decode_function,
-            prompt,
-            context_tokens=context_tokens,
-            maximum_new_tokens=6,
-            choose=(make_sampler or sampler)(seed),
-        ).token_ids
-
-    first = [draw(seed) for seed in range(8)]
-    again = [draw(seed) for seed in range(8)]
-    return [
-        rows.comparison(
-            "4.4", "seeded_sampling", "", str(first), str(again), "the first draw"
-        ),
-        rows.count(
-            "4.4", "distinct_samples_of_8_seeds", "", len(set(first)), "samples"
-        ),
     ]
 
 

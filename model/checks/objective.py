@@ -15,6 +15,7 @@ import numpy as np
 
 from model.batches import gather_batch
 from model.checks.differences import largest_value
+from model.checks.gradients import measure_directions, slope
 from model.checks.rows import Row, count, real
 from model.config import ModelConfig
 from model.parameters import Parameters
@@ -22,7 +23,6 @@ from model.reference import objective as reference_objective
 from model.reference import transformer as reference
 
 REFERENCE, GRADIENT = "1.9", "1.10"
-DIFFERENCE_STEP = 1e-5
 ENTRIES_A_TENSOR = 3
 # Enough for every key and query to matter; the reference is run twice an entry.
 GRADIENT_TOKENS = 17
@@ -171,7 +171,8 @@ def measure_gradients(
     Of every tensor the entry with the largest gradient and two drawn ones that have a
     gradient at all are moved; of the fused QKV the largest of each third, because a
     path that is cut off there leaves the others as they are. The difference is a share
-    of the largest gradient of the tensor. Padded targets of the documents are counted.
+    of the largest gradient of the tensor. Then each tensor is moved as a whole, which
+    no entry escapes. Padded targets of the documents are counted.
 
     Args:
         gradients: Gradient of the mean loss by the system, without dropout.
@@ -192,8 +193,9 @@ def measure_gradients(
             others = np.setdiff1d(np.arange(flat.size), largest)
         drawn = generator.choice(others, ENTRIES_A_TENSOR - 1, replace=False)
         entries = [*largest, *map(int, drawn)]
+        only = partial(_only, shape=np.shape(gradient))
         apart = largest_value(
-            abs(flat[entry] - _central_difference(exact, name, entry, tokens, model))
+            abs(flat[entry] - slope(exact, name, only(entry), tokens, model))
             for entry in entries
         )
         # A tensor whose gradient is exactly 0 is measured in nats, not as a share.
@@ -203,6 +205,9 @@ def measure_gradients(
             real(GRADIENT, "gradient_largest_difference", name, share, "1", detail),
             count(GRADIENT, "gradient_entries", name, len(set(entries)), "entries"),
         ]
+    rows += measure_directions(
+        "gradient_directional_difference", gradients, parameters, tokens, model, seed
+    )
     padded = int((tokens[:, 1:] == reference.PAD).sum())
     rows.append(count(GRADIENT, "gradient_padded_targets", "", padded, "targets"))
     return rows
@@ -227,6 +232,13 @@ def measure_padded_document(gradients: Mapping[str, np.ndarray]) -> Row:
     return count(GRADIENT, measure, "", wrong, "entries")
 
 
+def _only(entry: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the direction that moves one entry by 1 and no other."""
+    direction = np.zeros(shape)
+    direction.flat[entry] = 1.0
+    return direction
+
+
 def _largest_entries(sizes: np.ndarray, parts: int) -> list[int]:
     """Returns the flat index of the largest entry in each part of the last axis."""
     index = np.arange(sizes.size).reshape(sizes.shape)
@@ -235,23 +247,6 @@ def _largest_entries(sizes: np.ndarray, parts: int) -> list[int]:
         flat = part.ravel()
         found.append(int(flat[np.asarray(sizes).ravel()[flat].argmax()]))
     return found
-
-
-def _central_difference(
-    parameters: dict[str, np.ndarray],
-    name: str,
-    entry: int,
-    tokens: np.ndarray,
-    model: ModelConfig,
-) -> float:
-    losses = []
-    for step in (DIFFERENCE_STEP, -DIFFERENCE_STEP):
-        moved = parameters[name].copy()
-        moved.ravel()[entry] += step
-        changed = parameters | {name: moved}
-        logits = [reference.forward(changed, row[:-1], model)[0] for row in tokens]
-        losses.append(reference_objective.mean_loss(np.stack(logits), tokens[:, 1:]))
-    return (losses[0] - losses[1]) / (2.0 * DIFFERENCE_STEP)
 
 
 def mixed_documents(tokens: np.ndarray, wanted: int) -> np.ndarray:

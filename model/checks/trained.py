@@ -8,35 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.batches import gather_batch
 from model.checks import updates
 from model.checks.draws import (
     Consumed,
     measure_dropout,
     measure_dropout_places,
+    measure_other_seeds,
+    measure_short_batch,
     measure_thinned_logits,
     measure_uneven_epoch,
+    thinning_factors,
 )
+from model.checks.evaluation import measure_validation
 from model.checks.first_loss import RecordedLoss, measure_loss, measure_other_losses
+from model.checks.gradients import measure_thinned_directions
+from model.checks.objective import mixed_documents
 from model.checks.rows import Row, comparison
 from model.digests import tree_sha256
 from model.parameters import Parameters, initial_parameters, load_parameters
+from model.tokenizer import PAD
 from model.training import TrainingState, dropout_key
 from model.training_loop import CompletedUpdate
 from model.training_request import TrainingRequest
+
+if TYPE_CHECKING:
+    from jaxtyping import Key
+
+GRADIENT_DOCUMENTS = 2
+"""Short documents whose gradient with dropout the reference follows."""
 
 
 class TrainingChecks:
     """Rows about the updates of one training."""
 
     def __init__(self, request: TrainingRequest) -> None:
-        """Has seen no update."""
+        """Has seen no update and no evaluation."""
         self.request = request
         self.checked = updates.checked_updates(request.final_update)
         self.consumed = Consumed()
+        self.evaluations = 0
         self.measurements: list[Row] = []
         self.comparisons: list[Row] = []
 
@@ -54,6 +68,24 @@ class TrainingChecks:
         if completed.update in self.checked:
             self._make_again(before, completed, loss_nats)
 
+    def evaluated(
+        self, update: int, parameters: Parameters, losses: np.ndarray
+    ) -> None:
+        """Looks at one document of an evaluation of validation, the next one each time.
+
+        Args:
+            update: Number of the update that the evaluation follows.
+            parameters: What is evaluated after this update.
+            losses: Token losses of every validation document [N, T].
+        """
+        tokens = self.request.corpus.tokens["validation"]
+        chosen = [self.evaluations % len(tokens)]
+        self.evaluations += 1
+        row = measure_validation(
+            update, parameters, tokens[chosen], losses[chosen], self.request.model
+        )
+        self.measurements.append(row)
+
     def finish(self, learning_rates: Sequence[float], first_update: int) -> None:
         """Looks at what only all updates show.
 
@@ -67,6 +99,8 @@ class TrainingChecks:
         documents = len(request.corpus.tokens["train"])
         self.measurements += self.consumed.measure(request.train, documents)
         self.measurements.append(measure_uneven_epoch(request.train, documents))
+        self.measurements.append(measure_short_batch(request.corpus.tokens["train"]))
+        self.measurements += measure_other_seeds(request.train, documents)
         optimizer = request.train.optimizer
         self.measurements.append(
             updates.measure_learning_rates(learning_rates, first_update, optimizer)
@@ -95,9 +129,10 @@ class TrainingChecks:
     ) -> None:
         request, update = self.request, completed.update
         model, train = request.model, request.train
-        documents = gather_batch(
-            request.corpus.tokens["train"], completed.rows, train.batch_documents
-        )
+        tokens, rows = request.corpus.tokens["train"], completed.rows
+        # Put together here: what the training made of its rows is in question.
+        documents = np.full((train.batch_documents, tokens.shape[1]), PAD, np.int32)
+        documents[: len(rows)] = tokens[rows]
         recorded = RecordedLoss(
             update=update,
             nats=loss_nats,
@@ -131,6 +166,22 @@ class TrainingChecks:
         if model.dropout_rate > 0.0:
             keys = [dropout_key(train.dropout_seed, update) for update in (1, 2)]
             self.measurements += measure_dropout(keys, model, train.dropout_seed)
-            thinned = measure_thinned_logits(parameters, documents, keys[0], model)
-            self.measurements += thinned
+            self._check_thinned(parameters, documents, keys[0])
         self.measurements += updates.measure_moving_recipe(parameters, gradients)
+
+    def _check_thinned(
+        self, parameters: Parameters, documents: np.ndarray, key: Key[Any, ""]
+    ) -> None:
+        """Looks at logits and gradients under the masks that a key draws."""
+        model, train = self.request.model, self.request.train
+        size = train.batch_documents
+        masks = thinning_factors(key, size, model)
+        self.measurements += measure_thinned_logits(
+            parameters, documents, key, masks, model
+        )
+        # A corpus smaller than a batch leaves rows of PAD alone.
+        whole = documents[(documents != PAD).any(axis=1)]
+        few = mixed_documents(whole, min(GRADIENT_DOCUMENTS, len(whole)))
+        self.measurements += measure_thinned_directions(
+            parameters, few, size, key, masks, model, train.dropout_seed
+        )

@@ -77,6 +77,31 @@ def _other_seed_when_restored(original: Callable[..., Any]) -> Any:
     return run_updates
 
 
+def _redrawn_in_backward(original: Callable[..., jax.Array]) -> Any:
+    def drop(x: jax.Array, key: Any, place: int, rate: float) -> jax.Array:
+        if key is None:
+            return x
+        thin = jax.custom_vjp(lambda x: original(x, key, place, rate))
+        # A place that no forward pass has stands for a moved random state.
+        thin.defvjp(
+            lambda x: (original(x, key, place, rate), None),
+            lambda _, above: (original(above, key, place + 100, rate),),
+        )
+        return thin(x)
+
+    return drop
+
+
+def _shared_by_positions(original: Callable[..., jax.Array]) -> Any:
+    def drop(x: jax.Array, key: Any, place: int, rate: float) -> jax.Array:
+        if key is None or x.ndim < 3:
+            return original(x, key, place, rate)
+        factors = original(jnp.ones_like(x), key, place, rate)
+        return x * jnp.broadcast_to(factors[:, :1], x.shape)
+
+    return drop
+
+
 FAULTS = (
     fault(
         name="dropout-active-in-evaluation",
@@ -138,5 +163,21 @@ FAULTS = (
         stages=("resume_training", "drill_recovery"),
         replaces="model.training_loop.run_updates",
         replacement=_other_seed_when_restored,
+    ),
+    fault(
+        name="dropout-redrawn-in-backward",
+        summary="The backward pass draws masks of its own, not those of the forward.",
+        source="openai/guided-diffusion#167",
+        claim="1.10",
+        replaces="model.transformer.drop",
+        replacement=_redrawn_in_backward,
+    ),
+    fault(
+        name="dropout-mask-shared-by-positions",
+        summary="All positions of a document drop the same channels.",
+        source="tensorflow/tensorflow#2789",
+        claim="2.9",
+        replaces="model.transformer.drop",
+        replacement=_shared_by_positions,
     ),
 )

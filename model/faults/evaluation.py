@@ -97,6 +97,30 @@ def _padding_compared(original: Callable[..., Any]) -> Any:
     return compare_logits
 
 
+def _first_parameters_kept(original: Callable[..., Any]) -> Any:
+    kept: list[Any] = []
+
+    def evaluate_tokens(parameters: Any, *rest: Any) -> Any:
+        kept.append(parameters)
+        return original(kept[0], *rest)
+
+    return evaluate_tokens
+
+
+def _training_key_consumed(original: Callable[..., Any]) -> Any:
+    def evaluate_split(*arguments: Any, **named: Any) -> Any:
+        from model.replaced import replace
+
+        # What training and evaluation draw from one stream, one of them misses.
+        replace(
+            "model.training.dropout_key",
+            lambda before: lambda seed, update: before(seed, update + 1),
+        )
+        return original(*arguments, **named)
+
+    return evaluate_split
+
+
 FAULTS = (
     fault(
         name="mean-of-batch-means",
@@ -172,5 +196,23 @@ FAULTS = (
         stages=("quantize_cache",),
         replaces="model.checks.precision.compare_logits",
         replacement=_padding_compared,
+    ),
+    fault(
+        name="evaluation-of-first-parameters",
+        summary="Every evaluation is one of the parameters that the first one saw.",
+        source="tenstorrent/tt-forge-onnx#297",
+        claim="2.9",
+        stages=("train_model",),
+        replaces="model.evaluation.evaluate_tokens",
+        replacement=_first_parameters_kept,
+    ),
+    fault(
+        name="evaluation-consumes-training-key",
+        summary="An evaluation takes the dropout key that was the next update's.",
+        source="azadef/ynet#7",
+        claim="2.7",
+        stages=("train_model",),
+        replaces="model.evaluation.evaluate_split",
+        replacement=_training_key_consumed,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -98,6 +99,20 @@ def _goes_on(
     return replacement
 
 
+def _temperature_ignored(original: Callable[..., Any]) -> Any:
+    return lambda seed, temperature=1.0: original(seed)
+
+
+def _end_told_as_requested(original: Callable[..., Any]) -> Any:
+    def generate(*arguments: Any, maximum_new_tokens: int, **named: Any) -> Any:
+        found = original(*arguments, maximum_new_tokens=maximum_new_tokens, **named)
+        if len(found.token_ids) == maximum_new_tokens:
+            return replace(found, stop_reason="requested_tokens")
+        return found
+
+    return generate
+
+
 FAULTS = (
     fault(
         name="greedy-may-emit-pad-or-bos",
@@ -154,5 +169,21 @@ FAULTS = (
         claim="4.4",
         replaces="model.tokenizer.prompt_tokens",
         replacement=_without_begin,
+    ),
+    fault(
+        name="temperature-ignored",
+        summary="Tokens are drawn at temperature 1, whichever was asked for.",
+        source="huggingface/transformers#13899",
+        claim="4.4",
+        replaces="model.generation.sampler",
+        replacement=_temperature_ignored,
+    ),
+    fault(
+        name="end-told-as-requested",
+        summary="An end token that comes last is told as the requested number.",
+        source="pegainfer-project/pegainfer#238",
+        claim="4.4",
+        replaces="model.generation.generate",
+        replacement=_end_told_as_requested,
     ),
 )

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from model.faults import INITIALIZATIONS, Fault
-from model.tokenizer import EOS, PAD
+from model.tokenizer import BYTE_OFFSET, EOS, PAD
 
 GROUP = "objective"
 fault = partial(
@@ -136,6 +136,16 @@ def _any_id(original: Callable[..., None]) -> Any:
     return check_targets
 
 
+def _special_rows_frozen(original: Callable[..., jax.Array]) -> Any:
+    def embed(parameters: Any, tokens: jax.Array, positions: jax.Array) -> jax.Array:
+        table = parameters["wte.weight"]
+        special, rest = table[:BYTE_OFFSET], table[BYTE_OFFSET:]
+        frozen = jnp.concatenate([jax.lax.stop_gradient(special), rest])
+        return original({**parameters, "wte.weight": frozen}, tokens, positions)
+
+    return embed
+
+
 FAULTS = (
     fault(
         name="target-shift-zero",
@@ -234,5 +244,13 @@ FAULTS = (
         claim="1.11",
         replaces="model.objective.check_targets",
         replacement=_any_id,
+    ),
+    fault(
+        name="special-tokens-not-trained",
+        summary="The embeddings of PAD, BOS and EOS get no gradient.",
+        source="feizc/Visual-LLaMA#2",
+        claim="1.10",
+        replaces="model.transformer.embed",
+        replacement=_special_rows_frozen,
     ),
 )

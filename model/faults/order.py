@@ -73,6 +73,27 @@ def _other_order_when_restored(original: Callable[..., Any]) -> Any:
     return run_updates
 
 
+def _epoch_added_to_seed(original: Callable[..., np.ndarray]) -> Any:
+    return lambda order_seed, epoch, documents: original(
+        order_seed + epoch, 0, documents
+    )
+
+
+def _buffer_reused(original: Callable[..., np.ndarray]) -> Any:
+    kept: dict[tuple[int, ...], np.ndarray] = {}
+
+    def gather_batch(
+        tokens: np.ndarray, rows: np.ndarray, batch_documents: int
+    ) -> np.ndarray:
+        batch = original(tokens, rows, batch_documents)
+        before = kept.get(batch.shape, batch)
+        batch[len(rows) :] = before[len(rows) :]
+        kept[batch.shape] = batch
+        return batch.copy()
+
+    return gather_batch
+
+
 FAULTS = (
     fault(
         name="epoch-zero-permutation-replayed",
@@ -142,5 +163,21 @@ FAULTS = (
         stages=("certify_recovery",),
         replaces="model.restore.restore_training",
         replacement=_moved_when_restored(_one_back),
+    ),
+    fault(
+        name="epoch-added-to-order-seed",
+        summary="The second epoch of a seed has the order of the next seed's first.",
+        source="open-mmlab/mmagic#815",
+        claim="2.1",
+        replaces="model.batches.epoch_order",
+        replacement=_epoch_added_to_seed,
+    ),
+    fault(
+        name="stale-rows-in-short-batch",
+        summary="What a short batch does not fill holds documents of the batch before.",
+        source="SJTU-DENG-Lab/Diffulex#44",
+        claim="2.1",
+        replaces="model.batches.gather_batch",
+        replacement=_buffer_reused,
     ),
 )

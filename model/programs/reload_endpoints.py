@@ -19,7 +19,7 @@ import numpy as np
 
 from model.checks import endpoints as endpoint_checks
 from model.checks import generation as generation_checks
-from model.checks import rows
+from model.checks import rows, sampling
 from model.checks.altered_releases import check_altered
 from model.config import POLICIES, ExportConfig, from_dict
 from model.generation import NEVER_EMITTED
@@ -82,7 +82,8 @@ def main(request: dict[str, Any], out: Path) -> None:
             release.context_tokens,
         )
     measured += generation_rows(generated, documents)
-    drawn, distinct = generation_checks.check_sampling(
+    measured += sampling.check_temperatures()
+    drawn, distinct = sampling.check_sampling(
         release.endpoints["prefill-fp32"],
         release.endpoints["decode-fp32"],
         b"",  # a good model leaves nothing open after a prompt of its grammar

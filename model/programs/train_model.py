@@ -182,7 +182,9 @@ class Training:
             return
         before = self._standing(state, progress)
         tokens = request.corpus.tokens["validation"]
-        result = evaluate_split(released_parameters(state), tokens, request.model)
+        released = released_parameters(state)
+        result = evaluate_split(released, tokens, request.model)
+        self.checks.evaluated(update, released, result.losses)
         after = self._standing(state, progress)
         self.comparisons.append(recovery.state_comparison(update, before, after))
         mean = result.loss_sum_nats / result.valid_targets

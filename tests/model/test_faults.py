@@ -198,6 +198,7 @@ def _is_unmet(row) -> bool:
     [
         "bos-missing-at-serving",
         "context-overrun-generates",
+        "end-told-as-requested",
         "eos-does-not-stop",
         "greedy-may-emit-pad-or-bos",
         "tie-breaking-unspecified",
@@ -253,6 +254,52 @@ def test_a_rest_that_is_dropped_is_missed(monkeypatch):
     fault = find("incomplete-last-batch-dropped-in-training")
     monkeypatch.setattr(draws, "take_batch", fault.replacement(draws.take_batch))
     assert draws.measure_uneven_epoch(train, 7)["value_count"] > 0
+
+
+def test_a_batch_that_is_not_filled_anew_is_seen(monkeypatch):
+    from model.checks import draws
+
+    tokens = np.arange(3, 24, dtype=np.int32).reshape(7, 3)
+    assert draws.measure_short_batch(tokens)["value_count"] == 0
+
+    fault = find("stale-rows-in-short-batch")
+    monkeypatch.setattr(draws, "gather_batch", fault.replacement(draws.gather_batch))
+    assert draws.measure_short_batch(tokens)["value_count"] == 6
+
+
+def test_a_seed_whose_draws_are_the_next_seeds_is_seen(monkeypatch):
+    """Of four draws of four seeds next to each other seven are left."""
+    from model.checks import draws
+
+    train = preset("fixture").train
+    assert [row["value_count"] for row in draws.measure_other_seeds(train, 96)] == [
+        0,
+        0,
+    ]
+
+    fault = find("epoch-added-to-order-seed")
+    monkeypatch.setattr(draws, "epoch_order", fault.replacement(draws.epoch_order))
+    key = draws.dropout_key
+    monkeypatch.setattr(
+        draws, "dropout_key", lambda seed, update: key(seed + update, 0)
+    )
+    assert [row["value_count"] for row in draws.measure_other_seeds(train, 96)] == [
+        9,
+        9,
+    ]
+
+
+def test_a_temperature_that_is_ignored_is_seen(monkeypatch):
+    from model.checks import sampling
+
+    right = [row["value_real"] for row in sampling.check_temperatures()]
+    assert max(right) < 4
+
+    fault = find("temperature-ignored")
+    monkeypatch.setattr(sampling, "sampler", fault.replacement(sampling.sampler))
+    cold, asked, warm = (row["value_real"] for row in sampling.check_temperatures())
+    assert asked == right[1]
+    assert min(cold, warm) > 20
 
 
 def test_an_epoch_that_never_ends_does_not_hold_the_check(monkeypatch):

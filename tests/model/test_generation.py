@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from model.checks import generation as checks
+from model.checks import sampling
 from model.generation import Generation, allowed_logits, generate, greedy, sampler
 from model.refusal import ReasonCode, Refused
 from model.tokenizer import BOS, EOS, PAD, decode_text, encode
@@ -20,7 +21,7 @@ def _unequal(generate_function: Callable[..., Generation]) -> set[str]:
 
 def test_every_crafted_case_comes_out_as_the_rules_say() -> None:
     assert _unequal(generate) == set()
-    assert len(checks.crafted_cases()) == 10
+    assert len(checks.crafted_cases()) == 12
 
 
 def test_logits_that_are_not_finite_and_long_prompts_are_refused() -> None:
@@ -79,7 +80,7 @@ def test_a_planted_loop_fails_its_cases(
 def test_a_seed_repeats_and_another_differs() -> None:
     logits = np.zeros(259, np.float32)
     model = checks.CraftedModel(steps=(logits,))
-    same, distinct = checks.check_sampling(model.prefill, model.decode, b"ab|", 12)
+    same, distinct = sampling.check_sampling(model.prefill, model.decode, b"ab|", 12)
     assert same["expected"] == same["measured"]
     assert distinct["value_count"] > 1
 
@@ -87,7 +88,7 @@ def test_a_seed_repeats_and_another_differs() -> None:
 def test_a_sampler_without_its_seed_is_seen() -> None:
     fresh = iter(range(1000))
     model = checks.CraftedModel(steps=(np.zeros(259, np.float32),))
-    same, _ = checks.check_sampling(
+    same, _ = sampling.check_sampling(
         model.prefill, model.decode, b"ab|", 12, lambda seed: sampler(next(fresh))
     )
     assert same["expected"] != same["measured"]

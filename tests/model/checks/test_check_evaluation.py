@@ -5,7 +5,9 @@ import pytest
 
 from model.checks import evaluation as checks
 from model.checks.rows import array_comparison
-from model.evaluation import Evaluation, sequential_sum
+from model.config import ModelConfig
+from model.evaluation import Evaluation, evaluate_tokens, sequential_sum
+from model.parameters import Parameters, initial_parameters
 from warehouse.contract import read_contract
 
 TOKENS = np.array(
@@ -190,6 +192,28 @@ def test_a_reported_sum_that_is_off_is_found(
     wrong = evaluated._replace(**{field: value})
     compared = checks.measure_token_rows(rows, wrong)
     assert parted(compared) == {(measure, "heldout")}
+
+
+def test_an_evaluation_of_earlier_parameters_is_found() -> None:
+    """It repeats its first number, as a training that has stopped would."""
+    model = ModelConfig(context_tokens=3, width=12, feed_forward_width=16)
+    first, later = (initial_parameters(model, seed) for seed in (1, 2))
+    allowed = next(
+        item.limit
+        for claim in read_contract()
+        for item in claim.requirements
+        if item.measure == "validation_loss_largest_difference"
+    )
+
+    def apart(evaluated: Parameters) -> float:
+        losses = evaluate_tokens(evaluated, TOKENS, model, 5).losses
+        row = checks.measure_validation(6, later, TOKENS[1:2], losses[1:2], model)
+        assert row["case_name"] == "update-006"
+        return float(row["value_real"])
+
+    assert allowed is not None
+    assert apart(later) <= allowed
+    assert apart(first) > 100 * allowed
 
 
 def test_a_changed_state_shows_as_two_digests() -> None:

@@ -47,6 +47,9 @@ def apply():
     return jax.jit(partial(logits, model=MODEL))
 
 
+MEASURES = ("gradient_largest_difference", "gradient_directional_difference")
+
+
 @pytest.fixture(scope="module")
 def gradients(parameters: Parameters, tokens: np.ndarray) -> dict[str, np.ndarray]:
     differentiate = jax.jit(
@@ -168,8 +171,9 @@ def test_gradients_are_the_central_differences_in_every_tensor(
 ) -> None:
     rows = objective.measure_gradients(gradients, arrays, tokens, MODEL, 1)
     assert {row["case_name"] for row in rows if row["case_name"]} == set(arrays)
-    worst = max(row["value_real"] for row in rows if row["unit"] == "1")
-    assert worst <= limit("1.10", "gradient_largest_difference"), worst
+    for measure in MEASURES:
+        worst = max(row["value_real"] for row in rows if row["measure"] == measure)
+        assert worst <= limit("1.10", measure), (measure, worst)
     entries = {
         row["case_name"]: row["value_count"] for row in rows if row["unit"] == "entries"
     }
@@ -204,12 +208,27 @@ def test_a_wrong_gradient_is_named_by_its_tensor(
     factor = {"detached": 0.0, "doubled": 2.0, "one_percent": 1.01}[planted]
     changed = gradients | {name: gradients[name] * np.float32(factor)}
     rows = objective.measure_gradients(changed, arrays, tokens, MODEL, 1)
-    beyond = [
-        row["case_name"]
+    beyond = {
+        (row["measure"], row["case_name"])
         for row in rows
-        if (row["value_real"] or 0) > limit("1.10", "gradient_largest_difference")
-    ]
-    assert beyond == [name]
+        if row["unit"] == "1" and row["value_real"] > limit("1.10", row["measure"])
+    }
+    assert beyond == {(measure, name) for measure in MEASURES}
+
+
+def test_entries_that_are_wrongly_zero_are_seen_where_single_ones_miss_them(
+    gradients: dict, arrays: dict, tokens: np.ndarray
+) -> None:
+    """Single entries are drawn among those that have a gradient by the system."""
+    name = "wte.weight"
+    frozen = np.array(gradients[name])
+    frozen[:3] = 0.0
+    given = {name: frozen}
+    rows = objective.measure_gradients(given, arrays, tokens, MODEL, 1)
+    found = {row["measure"]: row["value_real"] for row in rows if row["unit"] == "1"}
+    single, whole = (found[measure] for measure in MEASURES)
+    assert single <= limit("1.10", MEASURES[0])
+    assert whole > 100 * limit("1.10", MEASURES[1])
 
 
 def counting_pad(

@@ -17,11 +17,12 @@ import pytest
 
 from model import adam, batches, training, training_loop, transformer
 from model.adam import AdamState
-from model.checks import draws, first_loss, updates
+from model.checks import draws, first_loss, gradients, updates
 from model.checks.rows import Row
 from model.checks.trained import TrainingChecks
 from model.config import ModelConfig, OptimizerConfig, TrainConfig
 from model.corpus import Corpus
+from model.faults import find
 from model.parameters import initial_parameters, save_parameters
 from model.training import initial_state
 from model.training_loop import initial_progress, run_updates
@@ -300,16 +301,24 @@ def thinned(fault: str) -> Callable[..., jax.Array]:
             return right(x, key, 0, rate)
         if fault == "also without a key":
             return right(x, jax.random.key(0) if key is None else key, place, rate)
-        raise AssertionError(fault)
+        axis = SHARED.index(fault.removeprefix("one mask for every "))
+        first = (slice(None),) * axis + (slice(0, 1),)
+        factors = right(jnp.ones_like(x), key, place, rate)[first]
+        return x if key is None else x * jnp.broadcast_to(factors, x.shape)
 
     return drop
+
+
+SHARED = ("document", "position", "channel")
+"""Axes of what is dropped."""
 
 
 @pytest.mark.parametrize(
     "fault",
     [
         *("rescale omitted", "another rate", "one stream for every place"),
-        "also without a key",
+        *("also without a key", "one mask for every position"),
+        *("one mask for every document", "one mask for every channel"),
     ],
 )
 def test_a_wrong_dropout_is_revised(
@@ -347,7 +356,8 @@ def test_a_place_without_dropout_is_revised(
 
 def thinned_rows() -> list[Row]:
     parameters, key = initial_parameters(MODEL, 1), training.dropout_key(13, 1)
-    return draws.measure_thinned_logits(parameters, documents(), key, MODEL)
+    masks = draws.thinning_factors(key, len(documents()), MODEL)
+    return draws.measure_thinned_logits(parameters, documents(), key, masks, MODEL)
 
 
 @pytest.mark.usefixtures("compiled_anew")
@@ -372,6 +382,30 @@ def test_dropout_at_another_place_is_revised(
         monkeypatch.setattr(transformer, "drop", drop)
     expected = REVISE if fault else OPEN
     assert verdict(tmp_path, STAGE, thinned_rows()) == expected
+
+
+@pytest.mark.usefixtures("compiled_anew")
+def test_masks_that_the_way_back_draws_anew_are_revised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every loss and every mask of the forward pass is right."""
+    parameters, key = initial_parameters(MODEL, 1), training.dropout_key(13, 1)
+    masks, few = draws.thinning_factors(key, 8, MODEL), documents()[:2]
+
+    def rows() -> list[Row]:
+        return gradients.measure_thinned_directions(
+            parameters, few, 8, key, masks, MODEL, 13
+        )
+
+    assert verdict(tmp_path / "right", STAGE, rows()) == OPEN
+    fault = find("dropout-redrawn-in-backward")
+    monkeypatch.setattr(transformer, "drop", fault.replacement(transformer.drop))
+    jax.clear_caches()
+    wrong = rows()
+    assert verdict(tmp_path / "wrong", STAGE, wrong) == REVISE
+    off = {row["case_name"] for row in wrong if row["value_real"] > 0.01}
+    # What comes after the last mask has no mask behind it.
+    assert set(parameters) - off == {"ln_f.weight", "ln_f.bias", "lm_head.weight"}
 
 
 @pytest.mark.parametrize("released", ["average", "parameters"])

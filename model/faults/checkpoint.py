@@ -82,6 +82,19 @@ def _shapes_digested(original: Callable[..., dict[str, str]]) -> Any:
     return digest
 
 
+def _last_by_date(original: Callable[[Path], Path]) -> Any:
+    def latest_checkpoint(folder: Path) -> Path:
+        original(folder)
+        marks = folder.glob(f"update-*/{MARK}")
+        return max(marks, key=lambda mark: mark.stat().st_mtime_ns).parent
+
+    return latest_checkpoint
+
+
+def _mark_is_enough(original: Callable[..., bool]) -> Any:
+    return lambda target, content, manifest: (target / MARK).is_file()
+
+
 FAULTS = (
     fault(
         name="checkpoint-written-in-place",
@@ -142,5 +155,23 @@ FAULTS = (
         stages=("train_model", "drill_recovery"),
         replaces="model.update_trace._digest",
         replacement=_shapes_digested,
+    ),
+    fault(
+        name="latest-checkpoint-by-date",
+        summary="A restore takes the checkpoint whose files are the youngest.",
+        source="huggingface/transformers#28862",
+        claim="2.3",
+        stages=("certify_crash",),
+        replaces="model.checkpoint.latest_checkpoint",
+        replacement=_last_by_date,
+    ),
+    fault(
+        name="existing-checkpoint-kept",
+        summary="A checkpoint is not written where one of its number has a mark.",
+        source="google/orbax#2657",
+        claim="2.3",
+        stages=("certify_crash",),
+        replaces="model.checkpoint._is_committed",
+        replacement=_mark_is_enough,
     ),
 )

@@ -13,6 +13,7 @@ from model.checks import checkpoint_damage as damage
 from model.checks import checkpoint_refusals as refusals
 from model.checks.refused import Wrong
 from model.checks.rows import Row
+from model.checks.written import measure_written
 from model.programs import entry
 from model.refusal import ReasonCode
 from model.training_request import TrainingRequest, read_request, training_identity
@@ -24,12 +25,13 @@ def main(request: dict[str, Any], out: Path) -> None:
     Args:
         request: A training request, with `restore_folder` for the matrix of single
             changes, or with `partial`, a list of `checkpoint` (folder) and `case` that
-            a kill left without a mark.
+            a kill left without a mark; then it is measured too what a write leaves.
         out: Result folder.
     """
     training = read_request(request)
     if "partial" in request:
         rows = _refuse_partial(training, request["partial"])
+        entry.write_rows(out, "comparisons", measure_written(training))
     else:
         rows = _refuse_single_changes(training, out)
     entry.write_rows(out, "refusals", [refused for refused, _ in rows])

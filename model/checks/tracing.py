@@ -7,6 +7,8 @@ only says whether the unit was read right.
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ from jax.profiler import ProfileData
 from model.checks import rows
 from model.checks.timing import STUB_WAIT_NS
 from model.tracing import DISPATCH_SUFFIX, REGIONS, Region
+
+_PROJECT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +148,19 @@ def check_trace(
         fewest = min(each.operations for each in own)
         last = own[-1]
         line = f"{last.code_file}:{last.code_line}"
+        wrong = sum(not _opens_a_region(each) for each in own)
         found += [
             rows.real("4.7", "smallest_trace_over_clock", name, min(inside), "1"),
             rows.real("4.7", "largest_trace_over_clock", name, max(around), "1"),
             rows.count("4.7", "fewest_operations_inside", name, fewest, "operations"),
+            rows.count("4.7", "regions_named_elsewhere", name, wrong, "regions", line),
             rows.count("4.7", "host_ns", name, last.dispatched_ns, "nanoseconds", line),
             rows.count("4.7", "ready_ns", name, last.ready_ns, "nanoseconds", line),
         ]
     return found
+
+
+def _opens_a_region(traced: TracedRegion) -> bool:
+    """Whether the line that the trace names is one where a region is opened."""
+    line = linecache.getline(str(_PROJECT / traced.code_file), traced.code_line)
+    return re.search(r"\bwith Region\(", line) is not None

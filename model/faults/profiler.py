@@ -55,6 +55,16 @@ def _opened_once(original: Any) -> Any:
     return Region
 
 
+def _named_by_its_wrapper(original: Any) -> Any:
+    class Region(original):
+        """A region that is opened by what wraps it."""
+
+        def __init__(self, name: str, occurrence: int) -> None:
+            super().__init__(name, occurrence)
+
+    return Region
+
+
 def _host_not_traced(original: Callable[[Path], None]) -> Any:
     def start(folder: Path) -> None:
         options = profiler.ProfileOptions()
@@ -107,5 +117,13 @@ FAULTS = (
         claim="4.7",
         replaces="model.checks.tracing.read_regions",
         replacement=_unit_misread,
+    ),
+    fault(
+        name="region-named-by-its-wrapper",
+        summary="A region names the line of what wraps it, not of what opened it.",
+        source="flairNLP/flair#3170",
+        claim="4.7",
+        replaces="model.tracing.Region",
+        replacement=_named_by_its_wrapper,
     ),
 )

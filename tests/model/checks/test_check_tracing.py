@@ -12,6 +12,7 @@ from jax import profiler
 
 from model import tracing
 from model.checks import tracing as checks
+from model.faults import find
 from model.tracing import REGIONS, Region
 
 PRODUCT = jax.jit(lambda x: x @ x)
@@ -64,6 +65,7 @@ def test_five_regions_of_each_kind_are_found_in_the_trace_itself(
         assert values["smallest_trace_over_clock", name] > 0.5
         assert values["largest_trace_over_clock", name] < 2
         assert values["fewest_operations_inside", name] >= 1
+        assert values["regions_named_elsewhere", name] == 0
         assert values["host_ns", name] <= values["ready_ns", name]
     (line,) = {row["code_line"] for row in checks.region_rows(traced)}
     assert (
@@ -76,6 +78,19 @@ def test_five_regions_of_each_kind_are_found_in_the_trace_itself(
     assert {row["code_file"] for row in checks.region_rows(traced)} == {
         "tests/model/checks/test_check_tracing.py"
     }
+
+
+def test_a_region_that_names_the_line_of_its_wrapper_is_seen(tmp_path: Path) -> None:
+    wrapped = find("region-named-by-its-wrapper").replacement(Region)
+
+    def work() -> list[Region]:
+        with wrapped(REGIONS[1], 1) as region:
+            region.ready(PRODUCT, jnp.ones((2, 2), jnp.float32))
+        return [region]
+
+    file, ran = _traced(tmp_path, work)
+    values = _values(checks.check_trace(checks.read_regions(file), ran))
+    assert values["regions_named_elsewhere", REGIONS[1]] == 1
 
 
 def test_a_region_inside_compiled_code_is_missing(

@@ -3,11 +3,27 @@
 A gang fails as a whole or leaves as a whole; whatever lies between is a difference.
 """
 
+from tasks.errors import StageError
 from tasks.gang import GangRun
 from warehouse.records.claims import Comparison, Measurement
 
 CLAIM = "5.13"
 FAILED, LEFT = "failed as a whole", "left as a whole"
+
+
+class GangFailed(StageError):
+    """A gang ended otherwise than it was meant to."""
+
+
+def require_as_meant(is_as_meant: bool, gang: GangRun) -> None:
+    """Refuses to compare what a gang left that ended otherwise than it was meant to.
+
+    Raises:
+        GangFailed: It did; its cause is told.
+    """
+    if not is_as_meant:
+        cause = gang.cause.removesuffix(".")
+        raise GangFailed(f"A gang of controllers ended: {cause}.")
 
 
 def ending_rows(

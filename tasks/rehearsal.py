@@ -16,6 +16,7 @@ from model.config import ModelConfig, TrainConfig, to_dict
 from model.folders import source_sha256
 from tasks.controller_answers import answer_rows
 from tasks.gang import Disturbance, GangRun, Patience, seats
+from tasks.gang_endings import require_as_meant
 from tasks.hosts import Hosts, ThisMachine
 from tasks.program_environment import controller_environment, root_of
 from tasks.slice_protocol import Protocol
@@ -130,6 +131,10 @@ class Rehearsal:
 
         Args:
             count: Controllers; the last one is killed.
+
+        Raises:
+            GangFailed: The gang failed before it had trained by both programs, so that
+                there is nothing to compare.
         """
         last = count - 1
         interrupted = training(
@@ -151,6 +156,8 @@ class Rehearsal:
                 number=signal.SIGKILL,
             ),
         )
+        kept = gang.runs[0].out / "artifacts" / "state-collective.npz"
+        require_as_meant(kept.exists(), gang)
         self._compare_later(gang, trained=["split", "collective"])
         self.record_writers("same", gang)
         return gang

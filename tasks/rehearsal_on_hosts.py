@@ -18,8 +18,8 @@ from typing import Any
 from model.config import ModelConfig, ProfileConfig, TrainConfig, to_dict
 from model.limits import require
 from model.target_result import GANGS, SLICE_TRAININGS, TRAINED_UPDATES
-from tasks.errors import StageError
 from tasks.gang import GangRun, Patience
+from tasks.gang_endings import require_as_meant
 from tasks.rehearsal import Rehearsal, plan_for, training
 from tasks.remote_gang import RemoteHosts
 from tasks.slice_protocol import Protocol
@@ -45,10 +45,6 @@ PATIENCE = Patience(step_seconds=240.0)
 """A step on a target may compile for minutes before it tells of anything."""
 DEADLINE_SECONDS = 1800.0
 """A gang compiles everything that a target has to run."""
-
-
-class GangFailed(StageError):
-    """A gang of hosts ended otherwise than it was meant to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +149,7 @@ class HostsTogether:
             GangFailed: The gang failed before.
         """
         killed = self.rehearsal.train_and_lose_one(len(self.occasion.queues))
-        _require(killed.disturbed_at_ns is not None, killed)
+        require_as_meant(killed.disturbed_at_ns is not None, killed)
         self.written = self.rehearsal.hosts.written()
         self.rehearsal.record_uncommitted("same")
         self.gangs[GANGS[0]] = killed
@@ -172,7 +168,7 @@ class HostsTogether:
             gang_name=GANGS[1],
             before=[training(name, f"repeated {name}") for name in SLICE_TRAININGS],
         )
-        _require(restarted.is_complete, restarted)
+        require_as_meant(restarted.is_complete, restarted)
         self.gangs[GANGS[1]] = restarted
 
     def keep_result(self, work: Work) -> None:
@@ -211,9 +207,3 @@ class HostsTogether:
 
 RESULT = "target_result.tar"
 """Artifact with the result of a slice."""
-
-
-def _require(is_as_meant: bool, gang: GangRun) -> None:
-    if not is_as_meant:
-        cause = gang.cause.removesuffix(".")
-        raise GangFailed(f"The gang of hosts ended: {cause}.")

@@ -12,8 +12,10 @@ import pytest
 from model.config import RunConfig
 from model.presets import fixture
 from model.refusal import Refused
-from tasks.rehearsal import plan_for
+from tasks.gang_endings import GangFailed
+from tasks.rehearsal import Plan, Rehearsal, plan_for
 from tasks.rehearse_target import rehearse_target
+from tests.faults.gang_scenes import as_gang
 from tests.judged import REVISE, judged_records
 from tests.tasks.stage_maker import StageMaker, asked_and_found, of
 from tests.token_maker import write_token_files
@@ -113,3 +115,15 @@ def test_a_plan_leaves_a_commit_before_the_one_that_is_lost(updates: int) -> Non
     assert 0 < plan.committed < plan.uncommitted < plan.last <= updates
     assert plan.uncommitted % plan.cadence == 0
     assert plan.committed % plan.cadence == 0
+
+
+def test_a_gang_that_failed_before_there_was_anything_to_compare_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cause = "controller 1: lost another one"
+    gang = replace(as_gang([tmp_path, tmp_path]), failed=1, cause=cause)
+    monkeypatch.setattr(Rehearsal, "run", lambda *given, **named: gang)
+    rehearsal = Rehearsal.__new__(Rehearsal)
+    rehearsal.checkpoints, rehearsal.plan = "", Plan(last=8, cadence=2)
+    with pytest.raises(GangFailed, match=f"A gang of controllers ended: {cause}"):
+        rehearsal.train_and_lose_one(2)

@@ -36,3 +36,4 @@ if act == "leave a child":
     if os.fork() == 0:
         time.sleep(600)
     os.abort()
+(Path(request["out"]) / "program.json").write_text("{}")

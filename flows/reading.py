@@ -15,6 +15,8 @@ from flows.display import note
 from warehouse.errors import WarehouseError
 
 Row = dict[str, Any]
+MOST_NAMES = 20
+"""Names that are listed at most where one is unknown, the nearest ones."""
 ACCEPTED = "accepted"
 """Name that stands for the accepted baseline of a run, as the warehouse knows it."""
 
@@ -99,6 +101,11 @@ def check_known(what: str, name: str, known: list[str]) -> None:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
+        shown, others = known, ""
+        if len(known) > MOST_NAMES:
+            shown = difflib.get_close_matches(name, known, n=MOST_NAMES, cutoff=0)
+            others = f", and {len(known) - MOST_NAMES} others"
         raise UnknownName(
-            f"{what} {name!r} is unknown.{hint} Known: {', '.join(known) or 'none'}."
+            f"{what} {name!r} is unknown.{hint} Known: "
+            f"{', '.join(shown) or 'none'}{others}."
         )

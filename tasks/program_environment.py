@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tasks.errors import FolderUnusable
+from tasks.target_platforms import GPU_FLAGS, STARTS_AS
 
 DEFAULT_PLATFORM = "cpu"
 DEFAULT_THREADS = "2"
@@ -66,6 +67,8 @@ def controller_environment(platform: str) -> dict[str, str]:
         platform: What `JAX_PLATFORMS` says.
     """
     flags = VIRTUAL_DEVICES.sub("", os.environ.get("XLA_FLAGS", ""))
+    if platform == STARTS_AS["gpu"]:
+        flags = f"{flags} {GPU_FLAGS}"
     return {
         "JAX_PLATFORMS": platform,
         "XLA_FLAGS": " ".join(flags.split()),

@@ -48,11 +48,8 @@ def plan(
     """Print the commands that would demonstrate a target, and the rows they leave."""
     from tasks.accelerators import chosen_accelerator
     from tasks.published_checks import PUBLISHED_CHECKS
-    from tasks.target_steps import (
-        cluster_lines,
-        environment_lines,
-        target_steps,
-    )
+    from tasks.target_machines import cluster_steps
+    from tasks.target_steps import environment_lines, target_steps
 
     chosen = chosen_accelerator(accelerator, platform)
     steps = target_steps(chosen, RELEASE)
@@ -62,16 +59,19 @@ def plan(
                 "accelerator": vars(chosen),
                 "environment": environment_lines(chosen),
                 "steps": [vars(step) for step in steps],
+                "steps_on_gke": [vars(step) for step in cluster_steps(chosen)],
                 "published_checks": [vars(check) for check in PUBLISHED_CHECKS],
             }
         )
         return 0
     print_lines([f"{chosen.name} ({chosen.platform}), in this order:", ""])
     print_lines([f"  {line}" for line in environment_lines(chosen)])
-    clusters = cluster_lines(chosen)
-    if clusters:
-        print_lines(["", "  The same hosts from GKE:", *(f"  {c}" for c in clusters)])
     print_lines(["", *step_lines([vars(step) for step in steps]), ""])
+    clusters = cluster_steps(chosen)
+    if clusters:
+        numbered = [{**vars(each), "step": n} for n, each in enumerate(clusters, 1)]
+        print_lines(["The same hosts from GKE, up to the workers of all hosts:"])
+        print_lines([*step_lines(numbered), ""])
     print_lines(["It builds on two published checks:"])
     for check in PUBLISHED_CHECKS:
         print_lines([f"  {check.name}: covered by {check.covered_by}"])

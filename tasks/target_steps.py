@@ -2,8 +2,7 @@
 
 Without the target a verdict is *not demonstrated*; these steps say what would change
 it. They stop at the first that fails, and no time is shown before equal numbers.
-Sources: Cloud TPU documentation of queued resources, of managed instance groups and of
-runtimes, as of November 2026. None of the commands of a provider was run here.
+How the hosts are had stands in target_machines.py.
 """
 
 import dataclasses
@@ -11,21 +10,11 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from tasks.accelerators import Accelerator
+from tasks.target_machines import EXTRAS, PYTHON, WHERE, PlannedStep, prepared, removed
 from tasks.target_platforms import STARTS_AS
 from warehouse.records.inference import TargetStep
 
-_WHERE = "--project=$PROJECT --zone=$ZONE"
-_PYTHON = "~/target/bin/python"
 _OUT = "target-result"
-EXTRAS = {"tpu": "tpu", "gpu": "cuda13"}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Step:
-    command: str
-    claim: str = ""
-    expected_table: str = ""
-    expected_row: str = ""
 
 
 def target_steps(target: Accelerator, release_sha256: str) -> list[TargetStep]:
@@ -35,20 +24,15 @@ def target_steps(target: Accelerator, release_sha256: str) -> list[TargetStep]:
         target: The accelerator that is wanted.
         release_sha256: SHA-256 of the manifest of the release to qualify.
     """
-    prepare, remove = {
-        "queued": (_queued, _queued_removed),
-        "instances": (_instances, _instances_removed),
-        "hand": (_at_hand, _nothing),
-    }[target.way]
     is_slice = target.hosts > 1
     begin, measure = _exported(release_sha256), _on_one_host(target)
     if is_slice:
         begin, measure = _shared(release_sha256), _on_every_host(target)
     steps = [
         *begin,
-        *prepare(target),
+        *prepared(target),
         *measure,
-        *remove(target),
+        *removed(target),
     ]
     return [
         TargetStep(accelerator=target.name, step=number, **dataclasses.asdict(step))
@@ -65,8 +49,8 @@ def environment_lines(target: Accelerator) -> list[str]:
         else "and this project with the extra `remote`, whose Prefect worker runs there"
     )
     return [
-        f"Python 3.11 or later; jax[{extra}]=={version('jax')} (another version is "
-        f"another subject), {needed}",
+        f"Python 3.12, which uv brings to each host; jax[{extra}]=={version('jax')} "
+        f"(another version is another subject), {needed}",
         f"JAX_PLATFORMS={STARTS_AS[target.platform]}, so that nothing else can start; "
         "JAX_DEFAULT_MATMUL_PRECISION=highest",
         f"{target.hosts} host(s), {target.devices} device(s)"
@@ -74,169 +58,55 @@ def environment_lines(target: Accelerator) -> list[str]:
     ]
 
 
-def cluster_lines(target: Accelerator) -> list[str]:
-    """Returns the commands that get the same hosts from GKE; none for a GPU."""
-    if target.platform != "tpu":
-        return []
-    return [
-        f"pip install xpk==1.16.0 && xpk cluster create --cluster qual "
-        f"--tpu-type={target.name} --num-slices=1 --spot {_WHERE}",
-        f"xpk workload create --cluster qual --workload qual-1 "
-        f"--tpu-type={target.name} --docker-image=$IMAGE --max-restarts=3 "
-        "--project=$PROJECT --command '...' (what stands after --command below)",
-    ]
+def _release(release_sha256: str) -> PlannedStep:
+    return PlannedStep(
+        command="harness run",
+        expected_row=f"a release whose release.json has SHA-256 {release_sha256}, made "
+        "in the folder of this repository, as all that follows",
+    )
 
 
-def _exported(release_sha256: str) -> Iterator[_Step]:
-    yield _Step(
+def _exported(release_sha256: str) -> Iterator[PlannedStep]:
+    yield _release(release_sha256)
+    yield PlannedStep(
         command="export NONCE=$(python3 -c 'import secrets; "
         "print(secrets.token_hex(16))')",
         expected_row="a number of this occasion, for the target and for the import",
     )
-    yield _Step(
+    yield PlannedStep(
         command="export CODE=$(harness target digest)",
         expected_row="the digest of the folder model, which a host has to have too",
     )
-    yield _Step(
+    yield PlannedStep(
         command="harness export latest ./release",
-        expected_row=f"release.json has SHA-256 {release_sha256}",
+        expected_row="the release as a folder, which the host gets",
     )
 
 
-def _shared(release_sha256: str) -> Iterator[_Step]:
+def _shared(release_sha256: str) -> Iterator[PlannedStep]:
     """What hosts share with their launcher: a server, and one storage URL."""
-    yield _Step(
-        command="harness run",
-        expected_row=f"a release whose release.json has SHA-256 {release_sha256}",
-    )
-    yield _Step(
-        command="export PREFECT_API_URL=$SERVER/api HARNESS_STORAGE_URL=$STORAGE",
+    yield _release(release_sha256)
+    yield PlannedStep(
+        command="export PREFECT_API_URL=http://YOUR-SERVER:4200/api "
+        "HARNESS_STORAGE_URL=gs://YOUR-BUCKET/gangs",
         expected_row="a Prefect server and a URL (s3://, gs://, ...) that this machine "
         "and all hosts can open, with credentials in the environment of each",
     )
-    yield _Step(
+    yield PlannedStep(
+        command="python -m pip install s3fs gcsfs",
+        expected_row="what opens s3:// and gs:// here; hosts get it below",
+    )
+    yield PlannedStep(
         command="harness up",
         expected_row="the pool text-harness-hosts and the deployment controller/host",
     )
 
 
-# --- how a target is had ---
-
-
-def _copied(target: Accelerator) -> str:
-    """What a host needs: one host the model and the release, a slice the project."""
-    return "./model ./release" if target.hosts == 1 else "./text-harness"
-
-
-def _install(target: Accelerator) -> str:
-    extra = EXTRAS[target.platform]
-    if target.hosts > 1:
-        return (
-            f"python3 -m venv ~/target && {_PYTHON} -m pip install "
-            f'"./text-harness[remote]" gcsfs "jax[{extra}]=={version("jax")}"'
-        )
-    return (
-        f"python3 -m venv ~/target && {_PYTHON} -m pip install "
-        f'"jax[{extra}]=={version("jax")}" flatbuffers=={version("flatbuffers")} '
-        f"numpy=={version('numpy')}"
-    )
-
-
-def _ssh(command: str) -> str:
-    """On every host of a slice at once, which a slice needs to start at all."""
-    ssh = f"gcloud compute tpus tpu-vm ssh $NODE {_WHERE} --worker=all"
-    return f"{ssh} --command='{command}'"
-
-
-def _queued(target: Accelerator) -> Iterator[_Step]:
-    """A v5e is had as a queued resource (or by GKE)."""
-    yield _Step(
-        command=(
-            "gcloud compute tpus queued-resources create $QR --node-id=$NODE "
-            f"{_WHERE} --accelerator-type={target.name} "
-            f"--runtime-version={target.image} --spot"
-        )
-    )
-    yield _Step(
-        command=f"gcloud compute tpus queued-resources describe $QR {_WHERE}",
-        expected_row="state ACTIVE",
-    )
-    yield _Step(
-        command=(
-            f"gcloud compute tpus tpu-vm scp --recurse {_copied(target)} "
-            f"$NODE:~ {_WHERE} --worker=all"
-        )
-    )
-    yield _Step(command=_ssh(_install(target)))
-
-
-def _queued_removed(target: Accelerator) -> Iterator[_Step]:
-    del target
-    yield _Step(
-        command=f"gcloud compute tpus queued-resources delete $QR --force {_WHERE}"
-    )
-
-
-def _instances(target: Accelerator) -> Iterator[_Step]:
-    """Later slices are no queued resources: an instance group, or GKE."""
-    policy = "projects/$PROJECT/regions/$REGION/resourcePolicies/$S-wp"
-    yield _Step(
-        command=(
-            "gcloud compute resource-policies create workload-policy $S-wp "
-            "--type=HIGH_THROUGHPUT "
-            f"--accelerator-topology={target.topology} --region=$REGION"
-        )
-    )
-    yield _Step(
-        command=(
-            f"gcloud compute instance-templates create $S-it "
-            f"--machine-type={target.machine} --maintenance-policy=TERMINATE "
-            "--provisioning-model=SPOT --instance-termination-action=STOP "
-            f"--image-family={target.image} --image-project=$IMAGE_PROJECT"
-        )
-    )
-    yield _Step(
-        command=(
-            "gcloud compute instance-groups managed create $S-mig --zone=$ZONE "
-            f"--template=$S-it --size={target.hosts} "
-            f"--default-action-on-vm-failure=do-nothing --workload-policy={policy}"
-        ),
-        expected_row=f"{target.hosts} instances of {target.name} RUNNING",
-    )
-    yield _Step(
-        command=(
-            f"for HOST in $HOSTS; do gcloud compute scp --recurse {_copied(target)} "
-            f"$HOST:~ {_WHERE}; gcloud compute ssh $HOST {_WHERE} "
-            f"--command='{_install(target)}'; done"
-        )
-    )
-
-
-def _instances_removed(target: Accelerator) -> Iterator[_Step]:
-    del target
-    yield _Step(
-        command="gcloud compute instance-groups managed delete $S-mig --zone=$ZONE"
-    )
-
-
-def _at_hand(target: Accelerator) -> Iterator[_Step]:
-    yield _Step(
-        command="scp -r ./model ./release $HOST:",
-        expected_row="one host with the GPU and its driver",
-    )
-    yield _Step(command=f"ssh $HOST '{_install(target)}'")
-
-
-def _nothing(target: Accelerator) -> Iterator[_Step]:
-    del target
-    yield from ()
-
-
 # --- what is measured, in the order in which it may be believed ---
 
 
-def _signs(hosts: int) -> _Step:
-    return _Step(
+def _signs(hosts: int) -> PlannedStep:
+    return PlannedStep(
         command="",
         claim="5.1",
         expected_table="measurements",
@@ -248,8 +118,8 @@ def _signs(hosts: int) -> _Step:
     )
 
 
-def _answers(hosts: int) -> _Step:
-    return _Step(
+def _answers(hosts: int) -> PlannedStep:
+    return PlannedStep(
         command="",
         claim="5.2",
         expected_table="comparisons",
@@ -261,7 +131,7 @@ def _answers(hosts: int) -> _Step:
     )
 
 
-_NUMBERS = _Step(
+_NUMBERS = PlannedStep(
     command="",
     claim="5.3",
     expected_table="measurements",
@@ -272,7 +142,7 @@ _NUMBERS = _Step(
         "reported, repeated_updates bit by bit"
     ),
 )
-_CONFIGURATION = _Step(
+_CONFIGURATION = PlannedStep(
     command="",
     claim="5.4",
     expected_table="comparisons",
@@ -282,7 +152,7 @@ _CONFIGURATION = _Step(
         "expected = measured"
     ),
 )
-_RESTART = _Step(
+_RESTART = PlannedStep(
     command="",
     claim="5.5",
     expected_table="comparisons",
@@ -294,17 +164,17 @@ _RESTART = _Step(
 )
 
 
-_TIMES = _Step(
+_TIMES = PlannedStep(
     command='harness sql "select * from target_timings"',
     expected_table="target_timings",
     expected_row="no row until 5.1 to 5.5 are accepted; only then the times",
 )
 
 
-def _on_one_host(target: Accelerator) -> Iterator[_Step]:
+def _on_one_host(target: Accelerator) -> Iterator[PlannedStep]:
     """One script does all of it, in this order; the verdicts are made at home."""
     script = (
-        f"{_PYTHON} -m model.programs.qualify_target {_OUT} "
+        f"{PYTHON} -m model.programs.qualify_target {_OUT} "
         f"--expect-platform {target.platform} --accelerator {target.name} "
         "--nonce $NONCE --code-sha256 $CODE "
         "--parameters release/train_model/parameters.npz"
@@ -312,17 +182,17 @@ def _on_one_host(target: Accelerator) -> Iterator[_Step]:
     host = (
         f'ssh $HOST "{script}"'
         if target.way == "hand"
-        else f'gcloud compute tpus tpu-vm ssh $NODE {_WHERE} --command="{script}"'
+        else f'gcloud compute tpus tpu-vm ssh $NODE {WHERE} --command="{script}"'
         if target.way == "queued"
-        else f'gcloud compute ssh $HOST {_WHERE} --command="{script}"'
+        else f'gcloud compute ssh $HOST {WHERE} --command="{script}"'
     )
     fetch = {
         "hand": f"scp -r $HOST:{_OUT} .",
-        "queued": f"gcloud compute tpus tpu-vm scp --recurse $NODE:{_OUT} . {_WHERE}",
-        "instances": f"gcloud compute scp --recurse $HOST:{_OUT} . {_WHERE}",
+        "queued": f"gcloud compute tpus tpu-vm scp --recurse $NODE:{_OUT} . {WHERE}",
+        "instances": f"gcloud compute scp --recurse $HOST:{_OUT} . {WHERE}",
     }[target.way]
     yield dataclasses.replace(_signs(1), command=host)
-    yield _Step(command=fetch, expected_row="every file under 16 MiB")
+    yield PlannedStep(command=fetch, expected_row="every file under 16 MiB")
     taken = f"harness target import {_OUT} --nonce $NONCE"
     yield dataclasses.replace(_answers(1), command=taken)
     for step in (_CONFIGURATION, _NUMBERS, _RESTART):
@@ -330,12 +200,12 @@ def _on_one_host(target: Accelerator) -> Iterator[_Step]:
     yield _TIMES
 
 
-def _on_every_host(target: Accelerator) -> Iterator[_Step]:
+def _on_every_host(target: Accelerator) -> Iterator[PlannedStep]:
     """A slice: a worker on every host, then one command that makes the whole protocol.
 
     It stops at the first step that fails, and the verdicts are made at its end.
     """
-    yield _Step(
+    yield PlannedStep(
         command=_workers(target),
         expected_row=f"{target.hosts} workers online, host-0 on the first host",
     )
@@ -363,7 +233,7 @@ def _workers(target: Accelerator) -> str:
     )
     if target.way == "queued":
         numbers = " ".join(map(str, range(target.hosts)))
-        ssh = f"gcloud compute tpus tpu-vm ssh $NODE {_WHERE} --worker=$I"
+        ssh = f"gcloud compute tpus tpu-vm ssh $NODE {WHERE} --worker=$I"
         return f'for I in {numbers}; do {ssh} --command="{worker}"; done'
-    ssh = f'gcloud compute ssh $HOST {_WHERE} --command="{worker}"'
+    ssh = f'gcloud compute ssh $HOST {WHERE} --command="{worker}"'
     return f"I=0; for HOST in $HOSTS; do {ssh}; I=$((I + 1)); done"

@@ -1,20 +1,21 @@
 """The steps to a target: exact commands, in order, for every row the contract asks."""
 
+import json
+import os
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
+import jsonschema
 import pytest
 from cyclopts import CycloptsError
 
 from flows import command_line
 from tasks.accelerators import ACCELERATORS, known_accelerator
 from tasks.published_checks import PUBLISHED_CHECKS
-from tasks.target_steps import (
-    cluster_lines,
-    environment_lines,
-    target_steps,
-)
+from tasks.target_machines import cluster_steps
+from tasks.target_steps import environment_lines, target_steps
 from warehouse.contract import read_contract
 
 CLAIMS = ("5.1", "5.2", "5.3", "5.4", "5.5")
@@ -84,8 +85,6 @@ def test_a_target_is_had_in_the_way_that_its_generation_allows(name, has, lacks)
         step.command for step in target_steps(known_accelerator(name), "0" * 64)
     )
     assert has in commands and lacks not in commands
-    is_tpu = ACCELERATORS[name].platform == "tpu"
-    assert bool(cluster_lines(ACCELERATORS[name])) == is_tpu
 
 
 def test_signs_come_first_and_times_last() -> None:
@@ -120,6 +119,97 @@ def test_what_one_command_makes_is_named_for_each_claim_of_a_slice() -> None:
     claims = {step.claim: step.command for step in steps if step.claim}
     assert claims.pop("5.1").startswith("harness target run")
     assert set(claims.values()) == {"harness review latest --task 5"}
+
+
+# A machine on which every program only says what it was asked, and no variable is set
+# but by the plan. Instances are listed in another order than that of their TPU ids.
+MACHINE = """
+set -eu; unset HOST HOSTS PROJECT ZONE PREFECT_API_URL HARNESS_STORAGE_URL
+say() { printf '%s\\0' "$*" >> asked; }
+gcloud() {
+  case "$*" in
+    *list-instances*) printf 'one\\ntwo\\nthree\\nfour\\n';;
+    *worker-id*)
+      case "$3" in one) echo 2;; two) echo 0;; three) echo 1;; *) echo 3;; esac;;
+  esac
+  for word in "$@"; do
+    case "$word" in --command=*) say "${word#--command=}";; esac
+  done
+}
+ssh() { say "$2"; }
+for name in harness prefect kubectl docker tar python scp kill nohup; do
+  eval "$name() { :; }"
+done
+"""
+
+
+def followed(steps: list[str], folder: Path) -> tuple[str, list[str]]:
+    """Returns what a shell says that follows a plan, and what hosts were asked."""
+    done = subprocess.run(
+        ["bash", "-c", MACHINE + "\n".join(steps)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, (folder / "asked").read_text().split("\0")[:-1]
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_a_shell_follows_every_plan_with_nothing_set_before(name, tmp_path) -> None:
+    """Every command parses, and every variable was exported by an earlier step."""
+    target = known_accelerator(name)
+    steps = [step.command for step in target_steps(target, "0" * 64)]
+    pods = [step.command for step in cluster_steps(target)]
+    assert bool(pods) == (target.platform == "tpu" and target.hosts > 1)
+    _, asked = followed(steps + pods, tmp_path)
+    assert any("uv venv --clear --python 3.12 ~/target" in each for each in asked)
+    for each in asked:
+        parsed = subprocess.run(
+            ["bash", "-n", "-c", each], capture_output=True, text=True, check=False
+        )
+        assert parsed.returncode == 0, parsed.stderr
+
+
+def test_a_variable_that_no_step_exports_stops_the_shell(tmp_path) -> None:
+    with pytest.raises(AssertionError, match="NODE: unbound"):
+        followed(["ssh x $NODE"], tmp_path)
+
+
+def test_instances_of_a_slice_are_taken_in_the_order_of_their_chips(tmp_path) -> None:
+    steps = [step.command for step in target_steps(known_accelerator("v6e-16"), "0")]
+    said, asked = followed(steps, tmp_path)
+    assert said.split() == ["two", "three", "one", "four"]
+    assert sum("worker start" in each for each in asked) == 4
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_a_plan_begins_with_a_run_and_ends_with_nothing_left(name) -> None:
+    commands = [step.command for step in target_steps(known_accelerator(name), "0")]
+    assert commands[0] == "harness run"
+    created = [words for words in commands if re.search(r"\bcreate\b", words)]
+    deleted = [words for words in commands if re.search(r"\bdelete\b", words)]
+    assert len(created) == len(deleted)
+    assert all("--quiet" in words for words in deleted)
+    kinds = [words.split(" create ")[0].split()[2:] for words in created]
+    gone = [words.split(" delete ")[0].split()[2:] for words in reversed(deleted)]
+    assert kinds == gone
+
+
+@pytest.mark.parametrize("name", ["v5litepod-16", "v5p-16", "v6e-16"])
+def test_pods_of_a_slice_are_asked_for_as_the_template_takes_them(name, project):
+    """What is asked passes the schema of deploy/kubernetes_tpu.json."""
+    target = known_accelerator(name)
+    commands = [step.command for step in cluster_steps(target)]
+    (command,) = [words for words in commands if "--job-variable" in words]
+    asked = json.loads(shlex.split(command)[-1])
+    template = json.loads((project / "deploy/kubernetes_tpu.json").read_text())
+    jsonschema.validate(asked, template["variables"])
+    assert set(asked) <= set(template["variables"]["properties"])
+    assert asked["hosts"] * asked["chips_per_host"] == target.devices
+    assert asked["env"]["HARNESS_STORAGE_URL"] == "$HARNESS_STORAGE_URL"
 
 
 COMMAND = re.compile(r"(?:^|\$\()(harness [^)]*)")

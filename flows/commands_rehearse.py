@@ -10,6 +10,7 @@ from flows.display import print_json, print_lines, print_table
 from flows.options import DEFAULT_ROOT, Json, Root, root_option
 from flows.proof_results import CLAIM_COLUMNS, sentence
 from flows.reading import open_run, view_rows
+from model.limits import validate_controllers
 from model.presets import override, preset
 
 REHEARSED = ("5.9", "5.10", "5.11", "5.12", "5.13", "5.15")
@@ -29,7 +30,11 @@ ANSWER_COLUMNS = {
 def rehearse(
     *,
     controllers: Annotated[
-        int, Parameter(help="Processes of a gang, each one controller; 2 or more.")
+        int,
+        Parameter(
+            help="Processes of a gang, each one controller: 2 up to the documents of "
+            "a batch."
+        ),
     ] = 4,
     preset_name: Preset = "fixture",
     manifest: Manifest = None,
@@ -44,6 +49,7 @@ def rehearse(
     """
     overrides = list(settings)
     config = override(preset(preset_name), overrides)
+    validate_controllers(controllers, config.train)
     run_id = start_flow(
         "rehearse",
         root,

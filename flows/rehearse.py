@@ -13,6 +13,7 @@ from flows.qualify import STAGES
 from flows.run_record import Subject, recorded_run
 from flows.runtime_fingerprint import runtime_fingerprint
 from flows.target import TARGET_STAGES, submit_target_stages
+from model.limits import validate_controllers
 from model.presets import override, preset
 from tasks.corpus_files import corpus_files
 from tasks.rehearse_target import rehearse_target
@@ -29,13 +30,15 @@ def rehearse(
     """Rehearses a target by CPU controllers and returns the id of the run.
 
     Args:
-        controllers: Controllers of a whole gang, 2 or more.
+        controllers: Controllers of a whole gang, from 2 to the documents of a batch.
         preset_name: The preset the configuration starts from.
         manifest: Path of a corpus manifest on the worker; empty for the fixture corpus.
         is_fresh: Whether the proof is made again; what it is about is kept.
         settings: Settings that differ from the preset's; an empty field changes none.
     """
     config = override(preset(preset_name), overrides_of(settings))
+    # before minutes of stages that lead to the proof
+    validate_controllers(controllers, config.train)
     corpus = corpus_files(manifest)
     runtime = runtime_fingerprint()
     subject = Subject(

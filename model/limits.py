@@ -211,6 +211,23 @@ def _validate_numbers(path: str, settings: Any) -> None:
                 require(allowed.hold(number), f"{here} is {shown}", allowed.allowed)
 
 
+def validate_controllers(count: int, train: TrainConfig) -> None:
+    """Refuses a gang that no rehearsal could be about.
+
+    Args:
+        count: Controllers of the whole gang.
+        train: Recipe of what it trains.
+
+    Raises:
+        Refused: There are none to lose, or more than documents of a batch.
+    """
+    require(
+        2 <= count <= train.batch_documents,
+        f"controllers is {count}",
+        f"2 to {train.batch_documents}, the documents of a batch",
+    )
+
+
 def require(met: bool, found: str, allowed: str) -> None:
     """Refuses a setting that does not meet its condition.
 

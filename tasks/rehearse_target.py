@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from model.config import ModelConfig, TrainConfig
-from model.limits import require
+from model.limits import require, validate_controllers
 from tasks.gang import Disturbance, GangRun, Patience, run_until_done
 from tasks.gang_endings import FAILED, LEFT, compared, ending_rows
 from tasks.rehearsal import (
@@ -53,11 +53,7 @@ def rehearse_target(
     """
     plan = plan_for(train)
     require(plan is not None, f"train.updates is {train.updates}", "at least 3")
-    require(
-        2 <= controllers <= train.batch_documents,
-        f"controllers is {controllers}",
-        f"2 to {train.batch_documents}, the documents of a batch",
-    )
+    validate_controllers(controllers, train)
     assert plan is not None
     rehearsal = Rehearsal(work, tokens, model, train, plan)
     rehearsal.train_alone()

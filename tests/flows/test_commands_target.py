@@ -73,6 +73,18 @@ def test_an_unknown_accelerator_is_refused_with_the_known_ones(
     assert expected in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("controllers", ["1", "99"])
+def test_a_gang_of_no_size_is_refused_before_anything_starts(
+    harness, tmp_path, controllers
+):
+    root = tmp_path / "evidence"
+    done = harness("target", "rehearse", "--controllers", controllers, "--root", root)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert f"controllers is {controllers}; allowed is 2 to 16" in done.stderr
+    assert not root.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "expected"),
     [

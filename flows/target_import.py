@@ -66,13 +66,14 @@ def import_result(
     home = home_links(root, start.components)
     inputs = _inputs(result, accelerator, nonce, home)
     started_ns = time.time_ns()
-    store.start_run(start)
-    try:
-        with _judged(store, inputs, result.runtime) as work:
+    # What could not be judged is no run: it would be the newest one, about nothing.
+    with _judged(store, inputs, result.runtime) as work:
+        store.start_run(start)
+        try:
             execution = _commit(store, work, inputs, result, started_ns)
-    except BaseException as error:
-        _finish(store, start.run_id, "failed", str(error) or "interrupted", ())
-        raise
+        except BaseException as error:
+            _finish(store, start.run_id, "failed", str(error) or "interrupted", ())
+            raise
     link = StageLink(
         stage=execution.stage,
         key=execution.key,

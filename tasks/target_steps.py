@@ -62,7 +62,7 @@ def _release(release_sha256: str) -> PlannedStep:
     return PlannedStep(
         command="harness run",
         expected_row=f"a release whose release.json has SHA-256 {release_sha256}, made "
-        "in the folder of this repository, as all that follows",
+        "by bash in the folder of this repository, as all that follows",
     )
 
 

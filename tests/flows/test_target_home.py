@@ -1,10 +1,15 @@
 """A result of a target rests besides on a run at home of the very same system."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from flows import target_import
 from flows.target_import import home_links
+from tasks.accelerators import known_accelerator
+from tasks.errors import StageError
 from tests.store_maker import StoreMaker
 from warehouse.records.claims import Measurement
 from warehouse.store import Store
@@ -48,3 +53,27 @@ def test_a_run_of_something_else_is_not_rested_on(home: StoreMaker, part: str) -
 def test_a_folder_without_a_store_has_no_run_at_home(tmp_path: Path) -> None:
     assert home_links(tmp_path / "none", SUBJECT) == []
     assert not (tmp_path / "none").exists()
+
+
+def test_a_result_that_cannot_be_judged_leaves_no_run(
+    home: StoreMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be the newest one, and hide the run at home from a review."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise StageError("its arrays are no arrays")
+
+    start = SimpleNamespace(run_id="20260105-030405-dddddd", components=SUBJECT)
+    monkeypatch.setattr(
+        target_import, "target_subject", lambda *_: SimpleNamespace(start=lambda: start)
+    )
+    monkeypatch.setattr(target_import.qualify_target, "body", refuse)
+    result = SimpleNamespace(
+        folder=tmp_path, manifest_sha256="", runtime={}, require_target=lambda: None
+    )
+    runs = sorted((home.store.root / "runs").iterdir())
+    with pytest.raises(StageError, match="no arrays"):
+        target_import.import_result(
+            home.store.root, cast(Any, result), known_accelerator("nvidia-h200"), ""
+        )
+    assert sorted((home.store.root / "runs").iterdir()) == runs

@@ -155,7 +155,7 @@ def _inputs(
         "manifest_sha256": result.manifest_sha256,
         "nonce": nonce,
         "code_sha256": code_sha256(),
-        "hosts": accelerator.hosts,
+        "accelerator": accelerator.sold(),
         "released_sha256": home[0]["released_sha256"] if home else "",
     }
 

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from model.limits import require
 from model.refusal import ReasonCode, Refused
@@ -31,6 +32,8 @@ class Accelerator:
     """Shape of the slice, such as 4x4."""
     generation: str = ""
     """How its compiler calls the generation of chips, such as v5e."""
+    kinds: tuple[str, ...] = ()
+    """What its runtime may call a device of it; none where any device will do."""
 
     def with_hosts(self, count: int) -> "Accelerator":
         """Returns it with as many hosts as stand at hand; what is sold has its own."""
@@ -44,6 +47,41 @@ class Accelerator:
         """Name of its topology for the compiler, such as v5e:4x4."""
         return f"{self.generation}:{self.topology}"
 
+    def sold(self) -> dict[str, Any]:
+        """Returns what a result of it is held against, as plain JSON data."""
+        return {
+            "accelerator": self.name,
+            "platform": self.platform,
+            "hosts": self.hosts,
+            "devices": self.devices,
+            "kinds": list(self.kinds),
+            "chip": self.generation,
+        }
+
+
+# Both names of each, as JAX reads them: v5p says TPU v5, which v5e does not.
+# Source: jax/_src/pallas/mosaic/tpu_info.py, JAX 0.10.2
+_TPU_KINDS = {
+    "v5e": ("TPU v5 lite", "TPU v5e"),
+    "v5p": ("TPU v5", "TPU v5p"),
+    "v6e": ("TPU v6 lite", "TPU v6e"),
+    "tpu7x": ("TPU7x",),
+}
+# Whole cards only: a part of one (MIG) has another name.
+# Source: NVIDIA's driver, README, supported products
+_GPU_KINDS: dict[str, tuple[str, ...]] = {
+    "nvidia-gpu": (),
+    "nvidia-t4": ("Tesla T4",),
+    "nvidia-l4": ("NVIDIA L4",),
+    "nvidia-a100": (
+        *("NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-80GB"),
+        *("NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe"),
+    ),
+    "nvidia-h100": ("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H100 NVL"),
+    "nvidia-h200": ("NVIDIA H200", "NVIDIA H200 NVL"),
+    "nvidia-b200": ("NVIDIA B200",),
+}
+
 
 def _v5e(chips: int, hosts: int, topology: str) -> Accelerator:
     return Accelerator(
@@ -55,6 +93,7 @@ def _v5e(chips: int, hosts: int, topology: str) -> Accelerator:
         image="v2-alpha-tpuv5-lite",
         topology=topology,
         generation="v5e",
+        kinds=_TPU_KINDS["v5e"],
     )
 
 
@@ -62,6 +101,7 @@ def _v5e(chips: int, hosts: int, topology: str) -> Accelerator:
 def _instances(
     name: str, hosts: int, devices: int, machine: str, topology: str, image: str
 ) -> Accelerator:
+    generation = name.partition("-")[0]
     return Accelerator(
         name=name,
         platform="tpu",
@@ -71,7 +111,8 @@ def _instances(
         image=image,
         machine=machine,
         topology=topology,
-        generation=name.partition("-")[0],
+        generation=generation,
+        kinds=_TPU_KINDS[generation],
     )
 
 
@@ -92,12 +133,10 @@ _KNOWN = (
         "ubuntu-accel-2404-amd64-tpu-tpu7x",
     ),
     *(
-        Accelerator(name=name, platform="gpu", hosts=1, devices=1, way="hand")
-        for name in ("nvidia-gpu", "nvidia-t4", "nvidia-l4", "nvidia-a100")
-    ),
-    *(
-        Accelerator(name=name, platform="gpu", hosts=1, devices=1, way="hand")
-        for name in ("nvidia-h100", "nvidia-h200", "nvidia-b200")
+        Accelerator(
+            name=name, platform="gpu", hosts=1, devices=1, way="hand", kinds=kinds
+        )
+        for name, kinds in _GPU_KINDS.items()
     ),
 )
 ACCELERATORS: Mapping[str, Accelerator] = MappingProxyType(

@@ -7,12 +7,14 @@ knows anything of a store. Its execution is about the runtime of the target.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from model.target_result import MANIFEST, logits_files, observed_files
 from tasks.stage import stage
 from tasks.work import Work
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.targets import (
+    TargetAccelerator,
     TargetAnswer,
     TargetDevice,
     TargetSign,
@@ -32,7 +34,7 @@ ON_TARGET = (
     programs=(JUDGE, *ON_TARGET),
     writes=(
         *(Measurement, Comparison, TargetAnswer, TargetSign, TargetDevice),
-        TargetTiming,
+        *(TargetAccelerator, TargetTiming),
     ),
     not_in_key=("folder",),
 )
@@ -42,7 +44,7 @@ def qualify_target(
     manifest_sha256: str,
     nonce: str,
     code_sha256: str,
-    hosts: int,
+    accelerator: dict[str, Any],
     released_sha256: str,
 ) -> None:
     """Judges the result of a target against a reference that is computed here.
@@ -53,14 +55,14 @@ def qualify_target(
         manifest_sha256: Digest of its manifest, and through it of every file.
         nonce: What the launcher gave out for this occasion.
         code_sha256: Digest of the code that the launcher demands.
-        hosts: Controllers that the accelerator has.
+        accelerator: What was asked for: its hosts, devices, and what they are.
         released_sha256: Digest of the released parameters; empty where none is known.
     """
     request = {
         "folder": folder,
         "nonce": nonce,
         "code_sha256": code_sha256,
-        "hosts": hosts,
+        "accelerator": accelerator,
         "released_sha256": released_sha256,
     }
     work.run(JUDGE, request)
@@ -68,7 +70,9 @@ def qualify_target(
     result = Path(folder)
     work.keep(result / MANIFEST, "target_result.json")
     for file in [*observed_files(manifest), *logits_files(manifest)]:
-        work.keep(result / file, kept_as(file))
+        # a controller that left none is one that the judge found silent
+        if (result / file).is_file():
+            work.keep(result / file, kept_as(file))
 
 
 def kept_as(file: str) -> str:

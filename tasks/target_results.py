@@ -2,18 +2,34 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from model.refusal import ReasonCode, Refused
 from model.target_result import (
+    MANIFEST,
     MANIFEST_SHA256,
+    OBSERVED,
     observed_files,
     program_files,
     read_result,
 )
 from tasks.target_challenge import code_sha256
 from tasks.target_platforms import STARTS_AS
+
+# A manifest that was sealed anew may say anything; its digest proves only its bytes.
+FIELDS: Mapping[str, type] = MappingProxyType(
+    {
+        **dict.fromkeys(("platform", "accelerator", "nonce", "preset"), str),
+        **dict.fromkeys(("code_sha256", "stopped_at", "stopped_because"), str),
+        **dict.fromkeys(("is_synthetic", "is_rehearsal", "is_release_given"), bool),
+        **dict.fromkeys(("model", "train", "steps", "files"), dict),
+    }
+)
+"""What every manifest says, and of which type."""
+CONTROLLERS_AT_MOST = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,9 +97,10 @@ def open_result(folder: Path) -> TargetResult:
 
     Raises:
         Refused: artifact_missing or artifact_altered for a folder that is not as it was
-            written, artifact_metadata_mismatch for one that did not come to its end,
-            code_mismatch for other code.
+            written, artifact_metadata_mismatch for one that did not come to its end or
+            says what no result says, code_mismatch for other code.
     """
+    _require_fields(folder / MANIFEST)
     manifest = read_result(folder)
     own = code_sha256()
     if manifest["code_sha256"] != own:
@@ -97,10 +114,11 @@ def open_result(folder: Path) -> TargetResult:
     def read(names: list[str]) -> list[Any]:
         # one that is missing is a controller that did not come to its end
         found = [folder / name for name in names if (folder / name).is_file()]
-        return [json.loads(path.read_bytes()) for path in found]
+        return [_object(path) for path in found]
 
     programs = read(program_files(manifest))
     observed = read(observed_files(manifest))
+    _require_answers(programs, observed)
     if not programs or not observed:
         raise Refused(
             ReasonCode.ARTIFACT_METADATA_MISMATCH,
@@ -114,4 +132,69 @@ def open_result(folder: Path) -> TargetResult:
             {name: str(value) for name, value in each["runtime"].items()}
             for each in programs
         ],
+    )
+
+
+def _require_fields(path: Path) -> None:
+    """Refuses a manifest that lacks a field or has one of another type.
+
+    Whether it is there, is JSON and is the one that was sealed is asked afterwards.
+    """
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        return
+    for name, kind in FIELDS.items():
+        _require_type(MANIFEST, manifest, name, kind)
+    for name, file in manifest["files"].items():
+        if not isinstance(file, dict):
+            raise _mismatch(f"{MANIFEST} says {file!r} of the file {name!r}")
+        _require_type(f"{MANIFEST} about {name}", file, "sha256", str)
+    if "controllers" in manifest:
+        _require_type(MANIFEST, manifest, "controllers", int)
+        count = manifest["controllers"]
+        if not 1 <= count <= CONTROLLERS_AT_MOST:
+            raise _mismatch(
+                f"{MANIFEST} says that controllers are {count}; allowed are 1 to "
+                f"{CONTROLLERS_AT_MOST}"
+            )
+        if count > 1:
+            _require_type(MANIFEST, manifest, "written", dict)
+
+
+def _require_answers(
+    programs: list[dict[str, Any]], observed: list[dict[str, Any]]
+) -> None:
+    """Refuses answers without what is asked of each before it is judged."""
+    for each in programs:
+        _require_type("a program.json", each, "runtime", dict)
+        _require_type("a runtime in program.json", each["runtime"], "platform", str)
+    for each in observed:
+        _require_type(f"an {OBSERVED}", each, "host", str)
+
+
+def _require_type(where: str, value: Mapping[str, Any], name: str, kind: type) -> None:
+    found = value.get(name)
+    # True is an int to Python, and no number of controllers
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        told = f"{name} as {found!r:.80}" if name in value else f"no {name}"
+        raise _mismatch(f"{where} has {told}; needed is {kind.__name__}")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise _mismatch(f"{path.name} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise _mismatch(f"{path.name} holds no JSON object")
+    return value
+
+
+def _mismatch(what: str) -> Refused:
+    return Refused(
+        ReasonCode.ARTIFACT_METADATA_MISMATCH,
+        f"{what}; let model.programs.qualify_target write the result again",
     )

@@ -112,7 +112,9 @@ def _signs(hosts: int) -> PlannedStep:
         expected_table="measurements",
         expected_row=(
             f"sign_missing: value_count 0 for every sign, hosts that answer: {hosts}; "
-            "recounted_signs 11, recounted_devices 1 or more; workload_lane_events "
+            "recounted_signs 11, recounted_devices 1 or more; recounted_devices_apart, "
+            "recounted_devices_of_another_kind and recounted_hosts_of_another_chip 0: "
+            "what answers is all of the accelerator; workload_lane_events "
             "above 0; traced_regions 5 of each region"
         ),
     )
@@ -125,7 +127,8 @@ def _answers(hosts: int) -> PlannedStep:
         expected_table="comparisons",
         expected_row=(
             f"controllers_silent: value_count 0 of {hosts}; "
-            "recounted_controllers_missing 0; challenge_answered: nonce "
+            "recounted_controllers_missing and recounted_machines_apart 0; "
+            "challenge_answered: nonce "
             "and code of the launcher, in the execution that gives the result"
         ),
     )

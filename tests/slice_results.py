@@ -14,12 +14,15 @@ from model.checks.target_reference import reference_tokens
 from model.checks.target_result import read_arrays, read_json
 from model.config import ModelConfig, from_dict
 from model.target_result import GANGS, TRAINED_UPDATES, part
+from tasks.accelerators import known_accelerator
 from tests.synthetic_targets import observed_target
 from tests.target_results import changing, manifest_of, reseal, write
 
 HOSTS = 2
 CHIPS = 4
 """Devices of a host of the made-up slice."""
+SOLD = known_accelerator("v5p-16").sold()
+"""What the made-up slice is held against."""
 
 
 def places() -> Iterator[tuple[str, int]]:
@@ -32,6 +35,11 @@ def places() -> Iterator[tuple[str, int]]:
 def observed_host(number: int, without: str | None = None) -> dict[str, Any]:
     """Returns what a host of a slice of TPUs might answer, perhaps without a sign."""
     observed = observed_target("tpu", without)
+    for device in observed["devices"]:
+        device["kind"] = device["kind"].replace("TPU v5 lite", "TPU v5")
+    for chip in observed["chips"]:
+        if chip["name"] == "v5e" and chip["device"] == "0x0063":
+            chip |= {"device": "0x0062", "name": "v5p"}
     own = [CHIPS * number + chip for chip in range(CHIPS)]
     listed = [
         {**device, "id": CHIPS * host + device["id"], "process_index": host}
@@ -39,6 +47,7 @@ def observed_host(number: int, without: str | None = None) -> dict[str, Any]:
         for device in observed["devices"]
     ]
     place = {"process_index": number, "process_count": HOSTS, "local_devices": own}
+    place |= {"host": f"made-up-{number}", "accelerator": SOLD["accelerator"]}
     return {**observed, **place, "devices": listed, "matmul_precision": "highest"}
 
 
@@ -51,7 +60,11 @@ def dressed_slice(rehearsed: Path, folder: Path) -> Path:
     """
     shutil.copytree(rehearsed, folder)
     for gang, number in places():
-        observe(folder, gang, number, **observed_host(number))
+        observed = observed_host(number)
+        observe(folder, gang, number, **observed)
+        with changing(folder / part(gang, number) / "artifacts" / "answer.json") as own:
+            own |= {"host": observed["host"], "platform": "tpu"}
+            own["global_device_count"] = len(observed["devices"])
     for number in range(HOSTS):
         own = folder / part(GANGS[-1], number)
         with changing(own / "artifacts" / "trace.json") as trace:
@@ -64,7 +77,7 @@ def dressed_slice(rehearsed: Path, folder: Path) -> Path:
     reseal(
         folder,
         platform="tpu",
-        accelerator="v5p-16",
+        accelerator=SOLD["accelerator"],
         is_rehearsal=False,
         is_synthetic=True,
         is_release_given=True,
@@ -73,7 +86,7 @@ def dressed_slice(rehearsed: Path, folder: Path) -> Path:
     return folder
 
 
-TIED = ("host", "process_id", "nonce", "code_sha256", "code_sha256_demanded")
+TIED = ("process_id", "nonce", "code_sha256", "code_sha256_demanded")
 """What ties an answer to its process and its launcher; the rehearsal had it right."""
 
 

@@ -21,6 +21,7 @@ from model.checks.target_reference import Reference
 from model.checks.target_result import read_arrays
 from model.checks.target_rows import (
     about,
+    challenge_rows,
     endpoint_rows,
     sign_counts,
     training_rows,
@@ -66,7 +67,7 @@ class SliceJudge:
             request: What `model.programs.judge_target` takes.
             reference: What it is held against; None computes it here.
         """
-        self.files = SliceFiles(folder, int(request["hosts"]))
+        self.files = SliceFiles(folder, int(request["accelerator"]["hosts"]))
         self.count = self.files.count
         self.folder = folder
         self.manifest = manifest
@@ -97,9 +98,8 @@ class SliceJudge:
             found += sign_counts(signs, f"{gang}/controller-{number}")
         for number in range(self.count):
             trace = self.files.json(RESTARTED, number, "artifacts/trace.json")
-            observed = self.files.observed.get((RESTARTED, number))
-            if trace and observed:
-                found += workload_rows(observed, trace, f"controller-{number}")
+            observed = self.files.observed.get((RESTARTED, number), {})
+            found += workload_rows(observed, trace, f"controller-{number}")
         return found
 
     def challenge(self) -> list[rows.Row]:
@@ -116,13 +116,7 @@ class SliceJudge:
             found[f"nonce/{at}"] = (expected, answered.get("nonce", ""))
             code = answered.get("code_sha256", "")
             found[f"code/{at}"] = (asked["code_sha256"], code)
-        return [
-            rows.comparison(
-                *("5.2", "challenge_answered", case, expected or "a nonce"),
-                *(measured or "none", "the launcher"),
-            )
-            for case, (expected, measured) in found.items()
-        ]
+        return challenge_rows(found)
 
     def numbers(self) -> list[rows.Row]:
         """Claims 5.2, 5.3, 5.5: who is silent, how far all are from the reference."""
@@ -206,7 +200,8 @@ class SliceJudge:
         answer = self.files.json(gang, number, "artifacts/answer.json")
         if observed is None or not answer:
             return "no answer"
-        nonce = nonce_of(self.request["nonce"], gang, number)
+        asked = self.request["nonce"]
+        nonce = nonce_of(asked, gang, number) if asked else observed["nonce"]
         if (observed["nonce"], answer["nonce"]) != (nonce, nonce):
             return "another nonce"
         places = {
@@ -220,6 +215,14 @@ class SliceJudge:
             or answer["host"] != observed["host"]
         ):
             return "the process of another one"
+        found = {
+            "code_sha256": observed["code_sha256"],
+            "platform": observed["default_backend"],
+            "global_device_count": len(observed["devices"]),
+        }
+        told = {name: answer.get(name) for name in found}
+        if told != found:
+            return f"it trained as another than was probed, {told}"
         made = self.files.json(gang, number, "records/controller_updates.json", [])
         if not made or {row["nonce"] for row in made} != {nonce}:
             return "updates that it did not answer for"
@@ -290,6 +293,10 @@ class SliceJudge:
             ),
             "processes": (str(2 * self.count), str(len(processes))),
         }
+        for number in range(self.count):
+            end = self.files.json(RESTARTED, number, "end.json")
+            name = f"end_of_the_restarted/controller-{number}"
+            compared[name] = ("0", str(end.get("return_code", "none")))
         for number, update in self.files.restored().items():
             name = f"restored_update/controller-{number}"
             compared[name] = (str(RESTORED_UPDATE), str(update))

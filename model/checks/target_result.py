@@ -17,6 +17,7 @@ from model import tokenizer
 from model.checks import rows
 from model.checks.target_reference import SPLITS, Reference
 from model.checks.target_rows import (
+    challenge_rows,
     endpoint_rows,
     sign_counts,
     training_rows,
@@ -57,7 +58,8 @@ class Judge:
         self.model = from_dict(ModelConfig, manifest["model"])
         self.train = from_dict(TrainConfig, manifest["train"])
         self.observed = read_json(folder / "probe" / "observed.json")
-        self.observed["hosts"] = int(request["hosts"])
+        self.hosts = int(request["accelerator"]["hosts"])
+        self.observed["hosts"] = self.hosts
         platform = PLATFORMS[self.observed["platform"]]
         self.found = signs_of(self.observed, platform)
         self.trace = read_json(folder / "executed" / "trace.json")
@@ -83,17 +85,11 @@ class Judge:
             "code": (asked["code_sha256"], self.observed["code_sha256"]),
             "result_code": (asked["code_sha256"], self.manifest["code_sha256"]),
         }
-        return [
-            rows.comparison(
-                *("5.2", "challenge_answered", case, expected or "a nonce"),
-                *(measured or "none", "the launcher"),
-            )
-            for case, (expected, measured) in found.items()
-        ]
+        return challenge_rows(found)
 
     def numbers(self) -> list[rows.Row]:
         """Claims 5.2, 5.3 and 5.5: how far the target parts from the reference."""
-        silent = int(self.request["hosts"]) - int(self.observed["process_count"])
+        silent = self.hosts - int(self.observed["process_count"])
         chosen = self._restored_from()
         return [
             rows.count("5.2", "controllers_silent", "", max(0, silent), "controllers"),
@@ -224,6 +220,10 @@ class Judge:
             rows.comparison(
                 *("5.5", "restart_of_a_killed_process", "end_of_the_killed"),
                 *(str(KILLED_CODE), str(steps["killed"]["return_code"]), "SIGKILL"),
+            ),
+            rows.comparison(
+                *("5.5", "restart_of_a_killed_process", "end_of_the_restarted"),
+                *("0", str(steps["resumed"]["return_code"]), "a training that ends"),
             ),
             rows.comparison(
                 *("5.5", "restart_of_a_killed_process", "restored_update"),

@@ -16,11 +16,17 @@ from model.checks.differences import largest_value
 from model.checks.target_reference import logit_difference, parameter_differences
 from model.config import POLICIES, ModelConfig
 from model.target_signs import PLATFORMS, Observed, Sign, signs_of
+from model.tracing import REGIONS
 
 
 def about(case: str, controller: str) -> str:
     """Returns the name of a case that may be about one controller of several."""
     return "/".join(part for part in (case, controller) if part)
+
+
+def sold_row(sold: Mapping[str, Any]) -> rows.Row:
+    """Returns what was asked for as a row; SQL holds the answers against it."""
+    return {**sold, "kinds": ", ".join(sold["kinds"])}
 
 
 def sign_counts(found: Sequence[Sign], controller: str = "") -> list[rows.Row]:
@@ -40,29 +46,56 @@ def sign_counts(found: Sequence[Sign], controller: str = "") -> list[rows.Row]:
     ]
 
 
+def challenge_rows(found: Mapping[str, tuple[str, str]]) -> list[rows.Row]:
+    """Claim 5.2: what was asked beside what was answered; nothing asked is no row.
+
+    Args:
+        found: Both by case. Without a nonce that was given out, no text of a result
+            can be the answer to one, and the claim is missing what shows it.
+    """
+    return [
+        rows.comparison(
+            *("5.2", "challenge_answered", case, expected),
+            *(measured or "none", "the launcher"),
+        )
+        for case, (expected, measured) in found.items()
+        if expected
+    ]
+
+
 def workload_rows(
     observed: Observed, trace: Mapping[str, Any], controller: str = ""
 ) -> list[rows.Row]:
     """Claim 5.1: regions of the workload, and its events on the lanes of devices.
 
     Args:
-        observed: What the host of the trace answered.
-        trace: What its trace holds.
+        observed: What the host of the trace answered; empty where it did not.
+        trace: What its trace holds; empty where it left none, which shows nothing.
         controller: Which of several it is about.
     """
-    traced = {**observed, "trace_planes": trace["planes"]}
-    platform = PLATFORMS[observed["platform"]]
-    (lane,) = [s for s in signs_of(traced, platform) if s.name == "lane_events"]
-    events = int(lane.found.partition(" ")[0])
+    regions = trace["regions"] if trace else {}
+    counted = {name: regions.get(name, 0) for name in REGIONS} | dict(regions)
     return [
-        rows.count("5.1", "workload_lane_events", controller, events, "events"),
+        rows.count(
+            *("5.1", "workload_lane_events", controller),
+            *(_lane_events(observed, trace), "events"),
+        ),
         *(
             rows.count(
                 *("5.1", "traced_regions", about(name, controller), number, "regions")
             )
-            for name, number in trace["regions"].items()
+            for name, number in counted.items()
         ),
     ]
+
+
+def _lane_events(observed: Observed, trace: Mapping[str, Any]) -> int:
+    if not (observed and trace):
+        return 0
+    traced = {**observed, "trace_planes": trace["planes"]}
+    platform = PLATFORMS[observed["platform"]]
+    (lane,) = [s for s in signs_of(traced, platform) if s.name == "lane_events"]
+    return int(lane.found.partition(" ")[0])
 
 
 def training_rows(

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
 from model.checks.slice_result import SliceJudge
 from model.checks.target_result import Judge
+from model.checks.target_rows import sold_row
 from model.programs import entry
 from model.programs.probe_target import answer_row, device_rows, sign_rows
+from model.refusal import ReasonCode, Refused
 from model.target_result import controllers_of, read_result
+
+# The result is whole, but its files may say anything: a name that is not there, text
+# for a number, an archive that is none.
+MALFORMED = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError, OSError),
+    *(EOFError, zipfile.BadZipFile),
+)
 
 
 def main(request: dict[str, Any], out: Path) -> None:
     """Writes the rows of claims 5.1 to 5.5, and what was answered and timed.
 
     Args:
-        request: ``folder`` (the result), ``nonce``, ``code_sha256``, ``hosts``
-            (controllers of the accelerator), ``released_sha256`` (digest of the
-            released parameters, empty where none is known).
+        request: ``folder`` (the result), ``nonce``, ``code_sha256``, ``accelerator``
+            (what was asked for: hosts, devices, kinds and chip), ``released_sha256``
+            (digest of the released parameters, empty where none is known).
         out: Result folder.
 
     Raises:
-        Refused: The result is not whole, or is of no target.
+        Refused: The result is not whole, or holds what no target writes.
     """
     folder = Path(request["folder"])
     manifest = read_result(folder)
     entry.report(event="reference", message="computing the reference on this CPU")
     is_slice = controllers_of(manifest) > 1
-    judge = (SliceJudge if is_slice else Judge)(folder, manifest, request)
-    for table, rows in judged_rows(judge).items():
+    try:
+        judge = (SliceJudge if is_slice else Judge)(folder, manifest, request)
+        found = judged_rows(judge)
+    except MALFORMED as error:
+        told = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise Refused(
+            ReasonCode.ARTIFACT_METADATA_MISMATCH,
+            f"a file of this result does not hold what a target writes ({told}); let "
+            "model.programs.qualify_target write it again",
+        ) from error
+    for table, rows in found.items():
         entry.write_rows(out, table, rows)
 
 
@@ -47,6 +66,7 @@ def judged_rows(judge: Judge | SliceJudge) -> dict[str, list[dict[str, Any]]]:
             *judge.configuration(),
             *judge.restart(),
         ],
+        "target_accelerators": [sold_row(judge.request["accelerator"])],
         "target_answers": [answer_row(gang, each) for gang, each, _ in answers],
         "target_signs": [
             row for gang, each, signs in answers for row in sign_rows(gang, each, signs)

@@ -27,6 +27,7 @@ from tasks.target_challenge import code_sha256
 from tasks.target_results import TargetResult, open_result
 from tests.slice_results import (
     HOSTS,
+    SOLD,
     StandIn,
     dressed_slice,
     observe,
@@ -41,6 +42,7 @@ from warehouse.load import build_warehouse, needed_for
 from warehouse.reading import read_store
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.targets import (
+    TargetAccelerator,
     TargetAnswer,
     TargetDevice,
     TargetSign,
@@ -54,7 +56,7 @@ TRAINED, RESTARTED = GANGS
 ASKED = ("verdicts", "target_ladder", "target_timings", "stg_target_timings")
 CLASSES = (
     *(Measurement, Comparison, TargetAnswer, TargetSign),
-    *(TargetDevice, TargetTiming),
+    *(TargetDevice, TargetTiming, TargetAccelerator),
 )
 
 
@@ -148,7 +150,7 @@ def judged(tmp_path: Path, reference: StandIn) -> Judged:
         request = {
             "nonce": manifest_of(folder)["nonce"],
             "code_sha256": code_sha256(),
-            "hosts": HOSTS,
+            "accelerator": SOLD,
             "released_sha256": manifest["made_up_release"],
             **asked,
         }
@@ -200,7 +202,8 @@ def test_a_sign_that_one_host_lacks_is_found_on_that_host(
     for sign in SIGNS:
         observe(result, gang, 1, **observed_host(1, sign))
         manifest = manifest_of(result)
-        asked = {"nonce": "", "code_sha256": "", "hosts": HOSTS, "released_sha256": ""}
+        asked = {"nonce": "", "code_sha256": "", "released_sha256": ""}
+        asked |= {"accelerator": SOLD}
         judge = SliceJudge(result, manifest, asked, reference)  # type: ignore[arg-type]
         lacking = [
             row["case_name"]
@@ -222,6 +225,12 @@ def _copy_first(folder: Path) -> None:
         shutil.copytree(folder / part(gang, 0), folder / part(gang, 1))
 
 
+def _one_machine(folder: Path) -> None:
+    for gang in GANGS:
+        for name in ("observed.json", "answer.json"):
+            _artifact(folder, gang, name, host=observed_host(0)["host"])
+
+
 def _tie(folder: Path, **changes: Any) -> None:
     path = folder / part(TRAINED, 1) / "artifacts" / "observed.json"
     write(path, {**json.loads(path.read_text()), **changes})
@@ -241,8 +250,8 @@ def _restore(folder: Path, update: int | None) -> None:
         end["events"] = [*kept, told] if update is not None else kept
 
 
-def _ended(folder: Path, code: int) -> None:
-    with changing(folder / part(TRAINED, 1) / "end.json") as end:
+def _ended(folder: Path, code: int, gang: str = TRAINED) -> None:
+    with changing(folder / part(gang, 1) / "end.json") as end:
         end["return_code"] = code
 
 
@@ -271,9 +280,60 @@ SPOILT: dict[str, tuple[set[str], Callable[[Path], Any]]] = {
         {"5.1"},
         lambda f: _artifact(f, RESTARTED, "trace.json", planes={"/host:CPU": {"x": 9}}),
     ),
+    "it left no trace": (
+        {"5.1"},
+        lambda f: (f / part(RESTARTED, 1) / "artifacts" / "trace.json").unlink(),
+    ),
     "it has no device of its own": (
         {"5.1"},
         lambda f: observe(f, TRAINED, 1, local_devices=[]),
+    ),
+    "it has a device less": (
+        {"5.1"},
+        lambda f: observe(
+            f,
+            *(TRAINED, 1),
+            local_devices=[4, 5, 6],
+            computed=observed_host(1)["computed"][:3],
+        ),
+    ),
+    "its devices are those of the other": (
+        {"5.1", "5.4"},
+        lambda f: observe(
+            f,
+            *(RESTARTED, 1),
+            local_devices=[0, 1, 2, 3],
+            devices=[
+                {**each, "process_index": 1 - each["process_index"]}
+                for each in observed_host(1)["devices"]
+            ],
+        ),
+    ),
+    "its devices are of another generation": (
+        {"5.1"},
+        lambda f: observe(
+            f,
+            *(TRAINED, 1),
+            devices=[
+                {**each, "kind": "TPU v2"} for each in observed_host(1)["devices"]
+            ],
+        ),
+    ),
+    "its chips are of another generation": (
+        {"5.1"},
+        lambda f: observe(
+            f,
+            *(RESTARTED, 1),
+            chips=[
+                {**each, "device": "0x0027", "name": "v3"}
+                for each in observed_host(1)["chips"]
+            ],
+        ),
+    ),
+    "it is a second process of one machine": ({"5.2"}, _one_machine),
+    "it trained on the CPU after its probe": (
+        {"5.2"},
+        lambda f: _artifact(f, TRAINED, "answer.json", platform="cpu"),
     ),
     "another nonce": ({"5.2"}, lambda f: _tie(f, nonce="0" * 32)),
     "other code": ({"5.2"}, lambda f: _tie(f, code_sha256="0" * 64)),
@@ -329,13 +389,17 @@ SPOILT: dict[str, tuple[set[str], Callable[[Path], Any]]] = {
     "it chose the uncommitted checkpoint": ({"5.5"}, lambda f: _restore(f, 6)),
     "it began anew": ({"5.5"}, lambda f: _restore(f, None)),
     "it ended by itself": ({"5.5"}, lambda f: _ended(f, 0)),
+    "it crashed when it was restarted": (
+        {"5.5"},
+        lambda f: _ended(f, -6, RESTARTED),
+    ),
     # what is about all of them
     "trained by another recipe": ({"5.4"}, _reseed),
     "it is not there": (
-        {"5.2", "5.3", "5.4", "5.5"},
+        {"5.1", "5.2", "5.3", "5.4", "5.5"},
         lambda f: [_forget(f, gang, 1) for gang in GANGS],
     ),
-    "the files of one are copied for all": ({"5.2", "5.4", "5.5"}, _copy_first),
+    "the files of one are copied for all": ({"5.1", "5.2", "5.4", "5.5"}, _copy_first),
 }
 
 
@@ -359,11 +423,17 @@ def test_fewer_controllers_than_the_slice_has_hosts_are_not_the_slice(
     result: Path, judged: Judged
 ) -> None:
     """Whatever two hosts say of themselves: four were sold under that name."""
-    found = verdicts(judged(result, hosts=4))
+    found = verdicts(judged(result, accelerator={**SOLD, "hosts": 4}))
     assert found["5.2"] == "revise"
     with pytest.raises(Refused, match="2 hosts, and v5litepod-16 has 4"):
         accelerator_of("v5litepod-16", "tpu", 2)
     assert accelerator_of("v5p-16", "tpu", 2).hosts == 2
+
+
+def test_without_a_nonce_that_was_given_out_no_answer_is_one(
+    result: Path, judged: Judged
+) -> None:
+    assert verdicts(judged(result, nonce=""))["5.2"] == "not demonstrated"
 
 
 def test_without_an_uncommitted_checkpoint_nothing_is_shown_of_the_choice(

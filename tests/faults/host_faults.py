@@ -30,6 +30,10 @@ def _fall_back(home: Any) -> None:
     home.devices = [device]
 
 
+def _another_card(home: Any) -> None:
+    home.devices = [{**home.observed["devices"][0], "kind": "Tesla T4"}]
+
+
 def _without_devices(home: Any) -> None:
     home.devices = []
 
@@ -64,6 +68,13 @@ HOSTS = (
         "The devices are listed, and the values lie on the CPU.",
         "plusmultiply/TAPS3D#3",
         lambda home: home.observed.update(computed=[{"on": ["cpu"], "value": 256.0}]),
+    ),
+    _file(
+        "another-card-sold-as-this",
+        *("target_host", "5.1", OBSERVED),
+        "A GPU of another model computes under the name of the one that was asked for.",
+        NO_REPORT,
+        _another_card,
     ),
     _file(
         "target-claim-without-device-record",

@@ -14,6 +14,7 @@ from typing import Any
 from model import target_result
 from model.refusal import ReasonCode, Refused
 from tasks import target_results
+from tasks.accelerators import known_accelerator
 from tests.faults import Scene, Stage
 from tests.synthetic_targets import observed_target
 
@@ -23,6 +24,7 @@ CODE = "c" * 64
 def target_host(stage: Stage) -> None:
     """What a host of a GPU answered: its signs, and the launcher's challenge."""
     from model.checks.target_result import Judge
+    from model.checks.target_rows import sold_row
     from model.programs.probe_target import answer_row, device_rows, sign_rows
 
     observed = observed_target("gpu")
@@ -34,7 +36,7 @@ def target_host(stage: Stage) -> None:
         manifest={"nonce": observed["nonce"], "code_sha256": CODE},
         devices=observed["devices"],
     )
-    asked = {"nonce": observed["nonce"], "code_sha256": CODE, "hosts": 1}
+    asked = {"nonce": observed["nonce"], "code_sha256": CODE}
     stage.spoil(home)
     judge = Judge.__new__(Judge)
     judge.observed, judge.trace, judge.manifest = observed, home.trace, home.manifest
@@ -42,6 +44,8 @@ def target_host(stage: Stage) -> None:
     judge.found = _signs(observed)
     stage.record("qualify_target", "measurements", *judge.signs())
     stage.record("qualify_target", "comparisons", *judge.challenge())
+    sold = known_accelerator("nvidia-h200").sold()
+    stage.record("qualify_target", "target_accelerators", sold_row(sold))
     stage.record("qualify_target", "target_answers", answer_row("", observed))
     stage.record(
         "qualify_target", "target_signs", *sign_rows("", observed, judge.found)
@@ -108,6 +112,12 @@ def results(stage: Stage) -> None:
         manifest = {
             "code_sha256": target_results.code_sha256(),
             "platform": "gpu",
+            "accelerator": "nvidia-h200",
+            "nonce": observed["nonce"],
+            "preset": "fixture",
+            "model": {},
+            "train": {},
+            "is_release_given": False,
             "is_rehearsal": False,
             "is_synthetic": False,
             "stopped_at": "",

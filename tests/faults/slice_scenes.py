@@ -23,17 +23,23 @@ from model.target_result import (
 )
 from tests.faults import Scene, Stage
 from tests.faults.made_stores import asked, new_store, number, rule
-from tests.slice_results import HOSTS, observed_host, places
+from tests.slice_results import HOSTS, SOLD, observed_host, places
 from warehouse.records.targets import TargetTiming
 
 CODE, NONCE = "c" * 64, "d" * 32
 TRAINED, RESTARTED = GANGS
+REGIONS = {
+    "regions": dict.fromkeys(
+        ("text-training-update", "text-prefill", "text-cached-decode"), 5
+    )
+}
 WRITTEN = {"update-000002": True, "update-000004": True, "update-000006": False}
 
 
 def target_slice(stage: Stage) -> None:
     """Two hosts of a slice: their answers, and the states that they held."""
     from model.checks.slice_result import SliceJudge
+    from model.checks.target_rows import sold_row
     from model.programs.probe_target import answer_row, device_rows, sign_rows
 
     for place in places():
@@ -50,7 +56,7 @@ def target_slice(stage: Stage) -> None:
     request = {
         "nonce": NONCE,
         "code_sha256": CODE,
-        "hosts": HOSTS,
+        "accelerator": SOLD,
         "released_sha256": "",
     }
     judge = SliceJudge(stage.folder, manifest, request, SimpleNamespace())  # type: ignore[arg-type]
@@ -58,6 +64,7 @@ def target_slice(stage: Stage) -> None:
     stage.record("qualify_target", "measurements", *numbers)
     compared = [*judge.challenge(), *judge.restart()]
     stage.record("qualify_target", "comparisons", *compared)
+    stage.record("qualify_target", "target_accelerators", sold_row(SOLD))
     for gang, observed, signs in judge.answers():
         stage.record("qualify_target", "target_answers", answer_row(gang, observed))
         rows = sign_rows(gang, observed, signs)
@@ -76,7 +83,13 @@ def _host(folder: Path, gang: str, number: int) -> None:
         "code_sha256": CODE,
     }
     observed = {**observed_host(number), **process, "code_sha256_demanded": CODE}
-    answer = {"process_index": number, "process_count": HOSTS, **process}
+    answer = {
+        "process_index": number,
+        "process_count": HOSTS,
+        "platform": observed["default_backend"],
+        "global_device_count": len(observed["devices"]),
+        **process,
+    }
     labels = [*SLICE_TRAININGS]
     if gang == RESTARTED:
         labels = [f"repeated {label}" for label in labels]
@@ -104,6 +117,7 @@ def _host(folder: Path, gang: str, number: int) -> None:
         ("artifacts/answer.json", answer),
         ("records/controller_updates.json", rows),
         ("end.json", end),
+        ("artifacts/trace.json", {"planes": observed["trace_planes"], **REGIONS}),
     ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

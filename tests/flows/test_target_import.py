@@ -5,16 +5,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from model.refusal import Refused
-from model.target_result import LARGEST_FILE_BYTES, STEPS
+from model.target_result import LARGEST_FILE_BYTES, STEPS, write_manifest
 from tasks.source_closure import source_closure
 from tasks.target_results import TargetResult, open_result
-from tests.target_results import NONCE, dressed, manifest_of, reseal
+from tests.target_results import FIXED, NONCE, dressed, manifest_of, reseal
 
 pytestmark = pytest.mark.timeout(900)
 ACCEPTED = {"accept", "accept (undrilled)"}
@@ -143,6 +144,51 @@ def test_a_result_that_is_not_whole_or_of_other_code_is_refused(
     assert refused.value.code == code
 
 
+def _write(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(text)
+    reseal(folder)
+
+
+def _lack(folder: Path, name: str) -> None:
+    """Seals a manifest anew that lacks a field."""
+    described = {k: v for k, v in manifest_of(folder).items() if k not in FIXED}
+    write_manifest(folder, {k: v for k, v in described.items() if k != name})
+
+
+MALFORMED: dict[str, Callable[[Path], Any]] = {
+    **{
+        f"no {name}": partial(_lack, name=name)
+        for name in ("accelerator", "code_sha256", "steps", "model", "preset")
+    },
+    "controllers as text": lambda f: reseal(f, controllers="two"),
+    "no controllers": lambda f: reseal(f, controllers=0),
+    "more than there are": lambda f: reseal(f, controllers=10**9),
+    "a flag as text": lambda f: reseal(f, is_rehearsal="no"),
+    "no JSON": lambda f: _write(f, "probe/observed.json", "{"),
+    "no object": lambda f: _write(f, "probe/observed.json", "[]"),
+    "no runtime": lambda f: _write(f, "trained/program.json", "{}"),
+    "a list of files": lambda f: _write_list_of_files(f),
+}
+
+
+def _write_list_of_files(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**manifest_of(folder), "files": []}))
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_sealed_result_that_says_what_no_result_says_is_refused_in_a_sentence(
+    case: str, rehearsed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(rehearsed, folder)
+    MALFORMED[case](folder)
+    with pytest.raises(Refused) as refused:
+        open_result(folder)
+    assert refused.value.code == "artifact_metadata_mismatch"
+    assert "\n" not in refused.value.message
+
+
 # --- the command ---
 
 
@@ -160,6 +206,22 @@ def test_the_command_refuses_a_cpu_and_rehearses_it(harness, rehearsed, tmp_path
     assert "loss_difference" in done.stdout
     assert done.stdout.rstrip().endswith("nothing is demonstrated.")
     assert not root.exists()
+
+
+def test_a_file_that_holds_what_no_target_writes_is_refused(
+    harness, rehearsed, tmp_path
+):
+    folder = tmp_path / "changed"
+    shutil.copytree(rehearsed, folder)
+    _write(folder, "executed/trace.json", "[1]")
+    done = harness(
+        *("target", "import", folder, "--rehearsal"),
+        *("--root", tmp_path / "evidence"),
+        timeout=600,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "does not hold what a target writes" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_command_records_a_target_as_a_run_of_its_own(

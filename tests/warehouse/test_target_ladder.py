@@ -10,7 +10,12 @@ from model.target_signs import SIGNS
 from tests.store_maker import StoreMaker
 from warehouse.contract import Requirement, read_contract
 from warehouse.records.claims import Comparison, Measurement, Refusal
-from warehouse.records.targets import TargetAnswer, TargetDevice, TargetSign
+from warehouse.records.targets import (
+    TargetAccelerator,
+    TargetAnswer,
+    TargetDevice,
+    TargetSign,
+)
 
 CONTRACT = read_contract()
 TARGET = range(1, 6)
@@ -65,6 +70,14 @@ def answer(platform: str) -> TargetAnswer:
 
 def shown_by(platform: str) -> Iterable[Any]:
     """Yields the records of a controller with every sign and one device."""
+    yield TargetAccelerator(
+        accelerator="made-up",
+        platform=platform,
+        hosts=1,
+        devices=1,
+        kinds="",
+        chip="",
+    )
     for sign in SIGNS:
         yield TargetSign(
             case_name="",

@@ -47,6 +47,26 @@ class TargetAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TargetAccelerator:
+    """What the launcher asked for, which no host says; its answers are held to it."""
+
+    TABLE: ClassVar[str] = "target_accelerators"
+
+    accelerator: str
+    """Name by which its provider sells it."""
+    platform: str
+    """Platform that JAX reports for it: tpu or gpu."""
+    hosts: int
+    """Machines that it has, each with a controller of its own."""
+    devices: int
+    """Devices on all of them, as JAX counts them."""
+    kinds: str
+    """What a device of it may be called, with commas; empty where any will do."""
+    chip: str
+    """Generation of its chips on the bus; empty where any will do."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetSign:
     """One condition of a target, and what a controller found."""
 

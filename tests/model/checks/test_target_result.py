@@ -17,6 +17,7 @@ from model.config import ModelConfig, TrainConfig, from_dict
 from model.presets import fixture
 from model.programs.judge_target import judged_rows
 from model.target_result import read_result
+from tasks.accelerators import known_accelerator
 from tasks.target_challenge import code_sha256
 from tests.store_maker import StoreMaker
 from tests.synthetic_targets import WITHOUT, observed_target
@@ -35,6 +36,7 @@ from warehouse.load import build_warehouse
 from warehouse.reading import read_store
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.targets import (
+    TargetAccelerator,
     TargetAnswer,
     TargetDevice,
     TargetSign,
@@ -45,9 +47,10 @@ from warehouse.store import Store
 
 pytestmark = pytest.mark.timeout(900)
 UNDRILLED = "accept (undrilled)"
+SOLD = known_accelerator("nvidia-h200").sold()
 CLASSES = (
     *(Measurement, Comparison, TargetAnswer, TargetSign),
-    *(TargetDevice, TargetTiming),
+    *(TargetDevice, TargetTiming, TargetAccelerator),
 )
 
 
@@ -85,7 +88,7 @@ def judged(folder: Path, place: Path, reference: Reference, **asked: Any) -> Any
         "folder": str(folder),
         "nonce": NONCE,
         "code_sha256": code_sha256(),
-        "hosts": 1,
+        "accelerator": SOLD,
         "released_sha256": parameters,
         **asked,
     }
@@ -122,6 +125,10 @@ def _observe(folder: Path, changes: dict[str, Any]) -> None:
         folder / "probe" / "observed.json",
         {**json.loads((folder / "probe" / "observed.json").read_text()), **changes},
     )
+
+
+def _device(**changes: Any) -> dict[str, Any]:
+    return {**observed_target("gpu")["devices"][0], **changes}
 
 
 def _shift_logits(folder: Path, policy: str, by: float) -> None:
@@ -191,6 +198,25 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
         "5.1",
         lambda f: _observe(f, {"computed": [], "trace_planes": {}, "chips": []}),
     ),
+    "another card": (
+        "5.1",
+        lambda f: _observe(f, {"devices": [_device(kind="Tesla T4")]}),
+    ),
+    "a part of the card": (
+        "5.1",
+        lambda f: _observe(f, {"devices": [_device(kind="NVIDIA H200 MIG 1g.18gb")]}),
+    ),
+    "two cards": (
+        "5.1",
+        lambda f: _observe(
+            f,
+            {
+                "devices": [_device(), _device(id=1)],
+                "local_devices": [0, 1],
+                "computed": observed_target("gpu")["computed"] * 2,
+            },
+        ),
+    ),
     "answers of a TPU topology": ("5.1", lambda f: _observe(f, _TOPOLOGY)),
     "workload on the CPU": (
         "5.1",
@@ -228,6 +254,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "trained by another recipe": ("5.4", lambda f: _reseed(f)),
     "resumed elsewhere": ("5.5", lambda f: _part(f, "resumed")),
     "uncommitted checkpoint chosen": ("5.5", _choose_uncommitted),
+    "crashed when it resumed": ("5.5", lambda f: _steps(f, "resumed", return_code=1)),
     "ended by itself": ("5.5", lambda f: _steps(f, "killed", return_code=0)),
 }
 
@@ -254,6 +281,15 @@ def test_another_release_than_that_of_the_store_is_found(result, verdicts) -> No
     assert verdicts(result, released_sha256="0" * 64)["5.4"] == "revise"
 
 
+@pytest.mark.parametrize("said", ["a nonce", ""])
+def test_without_a_nonce_that_was_given_out_no_answer_is_one(
+    said: str, result, verdicts
+) -> None:
+    _observe(result, {"nonce": said})
+    reseal(result, nonce=said)
+    assert verdicts(result, nonce="")["5.2"] == "not demonstrated"
+
+
 def test_without_a_release_the_configuration_is_not_demonstrated(
     result, verdicts
 ) -> None:
@@ -262,7 +298,7 @@ def test_without_a_release_the_configuration_is_not_demonstrated(
 
 
 def test_one_host_of_a_slice_is_not_the_slice(result, verdicts) -> None:
-    assert verdicts(result, hosts=4)["5.2"] == "revise"
+    assert verdicts(result, accelerator={**SOLD, "hosts": 4})["5.2"] == "revise"
 
 
 def test_times_of_a_target_are_hidden_until_it_is_accepted(

@@ -2,6 +2,7 @@
 -- reads: recounted_losses, recounted_rows, recounted_perplexities, recounted_epochs
 -- reads: recounted_initializations, recounted_policies, recounted_settings
 -- reads: recounted_validations, recounted_products, recounted_targets
+-- reads: recounted_accelerators
 -- reads: recounted_refused_pairs, recounted_stopped_trainings, recounted_evaluations
 -- review: what SQL recomputes from the rows agrees with what the programs reported
 -- kept: all
@@ -59,10 +60,16 @@ targets as (
     select * from recounted_targets
 ),
 
+accelerators as (
+    select * from recounted_accelerators
+),
+
 derived as (
     select * from losses
     union all by name
     select * from targets
+    union all by name
+    select * from accelerators
     union all by name
     select * from counts
     union all by name

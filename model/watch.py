@@ -89,11 +89,13 @@ class Watch:
             for call, started in self._running[-1:]:
                 if now - started > self.seconds:
                     self._end(call.hangs(self.seconds, _line(call.file, frame)))
-            if frame is not None and _outermost(frame) is not self._program:
-                # The program itself has returned: Python waits for what still runs.
-                ended_at = ended_at or now
-                if now - ended_at > self.seconds:
-                    self._end(self._left_running())
+            if frame is None or _outermost(frame) is self._program:
+                ended_at = None
+                continue
+            # The program itself has returned: Python waits for what still runs.
+            ended_at = ended_at or now
+            if now - ended_at > self.seconds:
+                self._end(self._left_running())
 
     def _frame(self) -> FrameType | None:
         return sys._current_frames().get(self._main)

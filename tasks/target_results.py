@@ -30,6 +30,8 @@ FIELDS: Mapping[str, type] = MappingProxyType(
 )
 """What every manifest says, and of which type."""
 CONTROLLERS_AT_MOST = 4096
+PROGRAM = "program.json"
+"""What every program that ended well leaves about its process."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class TargetResult:
             Refused: platform_mismatch for a CPU, for records that were made up, or for
                 controllers that are not alike.
         """
-        found = [each["platform"] for each in self.runtimes]
+        found = self._platforms()
         others = {self.manifest["platform"], *found} - STARTS_AS.keys()
         if self.manifest["is_rehearsal"] or others:
             raise Refused(
@@ -90,6 +92,13 @@ class TargetResult:
                 f"controllers {apart} ran under another runtime than controller 0; "
                 "bring the same versions and variables to all hosts",
             )
+
+    def _platforms(self) -> list[str]:
+        """Returns the platforms that its programs ran on, every one that says so."""
+        names = [name for name in self.manifest["files"] if Path(name).name == PROGRAM]
+        told = [_object(self.folder / name) for name in names]
+        runtimes = [each["runtime"] for each in told if each.get("runtime")]
+        return sorted({str(each["platform"]) for each in (*self.runtimes, *runtimes)})
 
 
 def open_result(folder: Path) -> TargetResult:

@@ -16,7 +16,7 @@ from model.config import ModelConfig, from_dict
 from model.target_result import GANGS, TRAINED_UPDATES, part
 from tasks.accelerators import known_accelerator
 from tests.synthetic_targets import observed_target
-from tests.target_results import changing, manifest_of, reseal, write
+from tests.target_results import changing, manifest_of, pretend, reseal, write
 
 HOSTS = 2
 CHIPS = 4
@@ -71,8 +71,7 @@ def dressed_slice(rehearsed: Path, folder: Path) -> Path:
             trace["planes"] = observed_host(number)["trace_planes"]
         with changing(own / "artifacts" / "placement.json") as placement:
             placement["devices_of_state"] = [f"tpu:{CHIPS * number}"]
-        with changing(own / "program.json") as program:
-            program["runtime"] |= {"platform": "tpu", "device_kind": "made up"}
+    pretend(folder, "tpu")
     about = read_json(folder / part(GANGS[-1], 0) / "artifacts" / "agreed.json")
     reseal(
         folder,

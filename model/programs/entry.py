@@ -5,6 +5,7 @@ refuses, and must leave rows that are complete or absent. That is the same for a
 them, so it stands here once.
 """
 
+import atexit
 import importlib
 import json
 import os
@@ -40,15 +41,32 @@ def run(main: Callable[[dict[str, Any], Path], None]) -> None:
     _keep_stdout_for_progress()
     started_ns = time.perf_counter_ns()
     out: Path | None = None
+    ended: list[int] = []
+    # Registered first, so it runs last, when no thread is waited for any more.
+    atexit.register(_leave, ended)
     try:
         request = _read_request(sys.argv[1:])
         out = Path(request["out"])
         _install_system(request, out)
         main(request, out)
         _write_json(out / "program.json", _describe_process(started_ns))
+        ended.append(0)
     except Refused as refused:
         tell_refusal(out, refused)
+        ended.append(EXIT_REFUSED)
         sys.exit(EXIT_REFUSED)
+
+
+def _leave(ended: list[int]) -> None:
+    """Ends a program that has said how it ended, before Python takes itself apart.
+
+    A thread of XLA that wants Python's lock meanwhile would abort the whole process
+    ("exception not rethrown"), after everything was done and written.
+    """
+    if ended:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended[0])
 
 
 def tell_refusal(out: Path | None, refused: Refused) -> None:

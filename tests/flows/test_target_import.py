@@ -15,7 +15,7 @@ from model.refusal import Refused
 from model.target_result import LARGEST_FILE_BYTES, STEPS, write_manifest
 from tasks.source_closure import source_closure
 from tasks.target_results import TargetResult, open_result
-from tests.target_results import FIXED, NONCE, dressed, manifest_of, reseal
+from tests.target_results import FIXED, NONCE, changing, dressed, manifest_of, reseal
 
 pytestmark = pytest.mark.timeout(900)
 ACCEPTED = {"accept", "accept (undrilled)"}
@@ -89,6 +89,18 @@ def test_a_cpu_under_another_name_is_refused(rehearsed: Path, tmp_path: Path) ->
     reseal(renamed, platform="gpu", is_rehearsal=False)
     with pytest.raises(Refused) as refused:
         open_result(renamed).require_target()
+    assert refused.value.code == "platform_mismatch"
+
+
+@pytest.mark.parametrize("where", ["repeated", "resumed", "executed"])
+def test_a_result_of_which_one_process_was_on_a_cpu_is_refused(
+    result: Path, where: str
+) -> None:
+    with changing(result / where / "program.json") as program:
+        program["runtime"]["platform"] = "cpu"
+    reseal(result)
+    with pytest.raises(Refused, match="made on 'cpu', 'gpu'") as refused:
+        open_result(result).require_target()
     assert refused.value.code == "platform_mismatch"
 
 

@@ -30,8 +30,8 @@ help: ## list the verbs
 run: $(STAMP) ## qualify the built-in system; a second time reuses what has not changed
 	@$(BIN)/harness run $(if $(ROOT),--root "$(ROOT)") $(ARGS)
 
-test: $(STAMP) ## run the tests, in two processes
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+test: $(STAMP) ## run the tests, in three processes
+	@$(BIN)/python -m pytest -n 3 $(ARGS)
 
 lint: $(STAMP) ## format check, lint, types, import contracts, SQL
 	$(BIN)/ruff format --check .

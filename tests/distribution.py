@@ -1,6 +1,6 @@
 """What runs where when several processes share the tests: `make test`.
 
-Much of the suite waits (for servers, automations, browsers), so two processes overlap
+Much of the suite waits (for servers, automations, browsers), so three processes overlap
 that with tests that compute. A file stays in one process, because its fixtures are made
 once for it, and so do files that share a fixture which takes long.
 """

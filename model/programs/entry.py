@@ -61,9 +61,11 @@ def _leave(ended: list[int]) -> None:
     """Ends a program that has said how it ended, before Python takes itself apart.
 
     A thread of XLA that wants Python's lock meanwhile would abort the whole process
-    ("exception not rethrown"), after everything was done and written.
+    ("exception not rethrown"), after everything was done and written. A controller has
+    to take leave of the others first, which JAX does after this.
     """
-    if ended:
+    jax = sys.modules.get("jax")
+    if ended and not (jax and jax.distributed.is_initialized()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(ended[0])

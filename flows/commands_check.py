@@ -61,11 +61,9 @@ def check(
     held = [each.name for each in FUNCTIONS]
     if file is not None:
         if not file.is_file():
-            note(
-                f"harness: there is no file {implementation!r}; "
-                "`harness starter` writes one."
+            return _refused(
+                f"there is no file {implementation!r}; `harness starter` writes one."
             )
-            return 2
         report = conformance(file, time_limit, of_review_tasks(tasks))
         held = report.held
         document |= {"functions": report.found, "left_out": report.left_out}
@@ -75,11 +73,10 @@ def check(
             return _end(document, report.wrong, again, is_json)
         if not report.found:
             names = ", ".join(each.name for each in of_review_tasks(tasks))
-            note(
-                f"harness: {implementation} defines none of the functions that stage "
-                f"{stage} measures: {names}."
+            return _refused(
+                f"{implementation} defines none of the functions that stage {stage} "
+                f"measures: {names}."
             )
-            return 2
     claims, failure = checked_claims(file, time_limit, tasks)
     asked = {row["claim"] for row in claims} if file is None else asked_claims(held)
     shown = [row for row in claims if row["claim"] in asked]
@@ -94,6 +91,11 @@ def check(
     # What ended early has measured the less; the stage says where.
     wrong += [failure.partition(":")[0]] if failure else []
     return _end(document, wrong, again, is_json)
+
+
+def _refused(sentence: str) -> int:
+    note(f"harness: {sentence}")
+    return 2
 
 
 def starter(

@@ -1,8 +1,7 @@
 """Tables that no program writes: the store, the runs and the contract, as rows.
 
-The loader fills them from commit records, run records and the contract files, so that
-every question about who computed what, and what is required, is SQL too. They are
-declared like records and lie in the schema `raw` beside them.
+The loader fills them from records and contract files, so that every question about who
+computed what, and what is required, is SQL too. They lie in the schema `raw`.
 """
 
 from __future__ import annotations

@@ -104,13 +104,14 @@ def test_looking_takes_little_more_than_loading_what_answers(
     arguments, small_store, bytecode
 ):
     looking = ("-m", "flows.entry_point", *arguments, "--root", str(small_store))
-    pairs = []
-    # The first pair compiles; one of three others that is within the limit will do.
-    while len(pairs) < 4:
-        pairs.append([processor_seconds(each, bytecode) for each in (looking, PEER)])
-        if len(pairs) > 1 and pairs[-1][0] / pairs[-1][1] < TIMES_THE_PEER:
-            return
-    raise AssertionError(pairs)
+    for each in (looking, PEER):
+        processor_seconds(each, bytecode)  # the first time compiles
+    ratios = []
+    # One of three that is within the limit will do; others beside it stretch a pair.
+    while len(ratios) < 3 and (not ratios or ratios[-1] >= TIMES_THE_PEER):
+        own, peer = (processor_seconds(each, bytecode) for each in (looking, PEER))
+        ratios.append(own / peer)
+    assert min(ratios) < TIMES_THE_PEER, ratios
 
 
 def test_a_run_is_asked_for_as_the_command_says(main, monkeypatch):

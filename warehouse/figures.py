@@ -28,6 +28,8 @@ from warehouse.figure_colours import (
 Row = Mapping[str, Any]
 
 WIDTH_INCHES = 5.0  # 360 points: about a phone's width, so text keeps its size there
+WIDE_INCHES = 9.6  # of a page: each claim has a column, and names must not touch
+FEWEST_COLUMNS = 50  # of that width, so that a square of a small drill stays one
 MAXIMUM_LABELLED_TOKENS = 24
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -249,17 +251,17 @@ def kill_matrix(drills: Sequence[Row], kills: Sequence[Row]) -> str:
             _square(axes, column, place, facecolor=colour, edgecolor="none")
             if kill["is_first"]:
                 axes.plot(column, place, ".", markersize=2.2, color=INK)
-        axes.set_xlim(-0.7, len(claims) - 0.3)
+        axes.set_xlim(-0.7, max(len(claims), FEWEST_COLUMNS) - 0.3)
         axes.set_ylim(max(places.values()) + 0.8, -1.8)
         axes.set_xticks(range(len(claims)), claims, rotation=90, fontsize=6)
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0)
+        # Some two hundred rows lie between the two ends.
+        axes.tick_params(length=0, top=True, labeltop=True, labelrotation=90)
         axes.set_yticks([])
         for side in axes.spines.values():
             side.set_visible(False)
         _kill_legend(axes)
 
-    return _picture("kill_matrix", height, draw)
+    return _picture("kill_matrix", height, draw, WIDE_INCHES)
 
 
 def _claim_order(claim: str) -> tuple[int, int, str]:
@@ -356,9 +358,14 @@ def _columns(rows: Sequence[Row], column: str) -> tuple[list[int], list[float]]:
     )
 
 
-def _picture(name: str, height_inches: float, draw: Callable[[Axes], None]) -> str:
+def _picture(
+    name: str,
+    height_inches: float,
+    draw: Callable[[Axes], None],
+    width_inches: float = WIDTH_INCHES,
+) -> str:
     with rc_context({**STYLE, "svg.hashsalt": name}):
-        figure = Figure(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
+        figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
         axes = figure.subplots()
         draw(axes)
         buffer = io.StringIO()

@@ -43,16 +43,16 @@ CAPTIONS = {
         "What a release policy costs in accuracy",
         "On every valid held-out target; the FP32 release is the yardstick.",
     ),
-    "kill_matrix": (
-        "Planted faults, and who noticed",
-        "Each row is a system, a file or a step with one planted defect; each column a "
-        "claim, or a promise of the store. Every fault has its own square filled; what "
-        "is no fault has none.",
-    ),
     "stage_durations": (
         "Where the time goes",
         "Wall-clock time of the execution that each stage rests on; branches run side "
         "by side, so the bars add up to more than the run took.",
+    ),
+    "kill_matrix": (
+        "Planted faults, and who noticed",
+        "Each row is a system, a file or a step with one planted defect; each column a "
+        "claim, or a promise of the store. Every fault should have its own square "
+        "filled, and what is no fault none.",
     ),
 }
 
@@ -66,8 +66,6 @@ def draw_pictures(rows: Mapping[str, Sequence[Row]]) -> list[Picture]:
     drawings: dict[str, str] = {}
     if rows["curve"]:
         drawings["learning_curve"] = learning_curve(rows["curve"], rows["levels"])
-    if rows["drills"]:
-        drawings["kill_matrix"] = kill_matrix(rows["drills"], rows["kills"])
     for name, draw, needed in (
         ("attention_head", attention_head, rows["attention"]),
         ("cache_bytes", cache_bytes, rows["caches"]),
@@ -76,6 +74,8 @@ def draw_pictures(rows: Mapping[str, Sequence[Row]]) -> list[Picture]:
     ):
         if needed:
             drawings[name] = draw(needed)
+    if rows["drills"]:
+        drawings["kill_matrix"] = kill_matrix(rows["drills"], rows["kills"])
     return [
         Picture(
             name=name, heading=CAPTIONS[name][0], caption=CAPTIONS[name][1], svg=svg

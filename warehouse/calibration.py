@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from warehouse.contract import FOLDER, NUMERIC_RELATIONS, Claim, Requirement
+from warehouse.contract_rows import Calibration
 from warehouse.errors import ContractError
-from warehouse.ledger import Calibration
 from warehouse.schema import check_records, record_from
 
 FILE = FOLDER / "calibration.toml"

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow
 
-from warehouse import ledger
+from warehouse import contract_rows, ledger
 from warehouse.calibration import held, read_calibration
 from warehouse.contents import Contents
 from warehouse.contract import Claim, read_contract
@@ -40,7 +40,8 @@ _EXECUTION_COLUMNS = pyarrow.schema(
 )
 LEDGER_CLASSES: tuple[type, ...] = tuple(
     kind
-    for kind in vars(ledger).values()
+    for module in (ledger, contract_rows)
+    for kind in vars(module).values()
     if isinstance(kind, type) and hasattr(kind, "TABLE")
 )
 """The tables that are filled here and not by programs."""
@@ -117,7 +118,7 @@ def empty_database() -> duckdb.DuckDBPyConnection:
 def build_warehouse(
     contents: Contents,
     claims: Iterable[Claim],
-    calibration: Iterable[ledger.Calibration] | None = None,
+    calibration: Iterable[contract_rows.Calibration] | None = None,
     needed: Needed | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """Returns the database for contents that were read or made up.
@@ -258,7 +259,7 @@ def _contract_rows(claims: Iterable[Claim]) -> list[Any]:
     number = 0
     for claim in claims:
         rows.append(
-            ledger.RequiredClaim(
+            contract_rows.RequiredClaim(
                 claim=claim.id,
                 review_task=claim.review_task,
                 claim_number=claim.number,
@@ -269,7 +270,7 @@ def _contract_rows(claims: Iterable[Claim]) -> list[Any]:
             number += 1
             whole = item.limit if isinstance(item.limit, int) else None
             rows.append(
-                ledger.ContractRow(
+                contract_rows.ContractRow(
                     requirement_id=number,
                     claim=claim.id,
                     stage=item.stage,
@@ -285,11 +286,11 @@ def _contract_rows(claims: Iterable[Claim]) -> list[Any]:
                 )
             )
             rows += [
-                ledger.ContractCase(requirement_id=number, case_name=case)
+                contract_rows.ContractCase(requirement_id=number, case_name=case)
                 for case in item.cases or ("",)
             ]
             rows += [
-                ledger.ContractPreset(requirement_id=number, preset=preset)
+                contract_rows.ContractPreset(requirement_id=number, preset=preset)
                 for preset in item.presets or ("",)
             ]
     return rows

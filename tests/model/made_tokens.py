@@ -12,3 +12,13 @@ def token_table(documents: int) -> np.ndarray:
         row[:length] = generator.integers(100, 106, length)
         row[0], row[length - 1] = 1, 2
     return rows
+
+
+def documents_of_letters() -> np.ndarray:
+    """Eight documents of 1 to 5 letters, so that means of means are other means."""
+    generator = np.random.default_rng(3)
+    tokens = np.zeros((8, 7), dtype=np.int32)
+    for row, length in enumerate((1, 5, 2, 5, 3, 1, 4, 5)):
+        letters = generator.integers(100, 106, length)
+        tokens[row, : length + 2] = [1, *letters, 2]
+    return tokens

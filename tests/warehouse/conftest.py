@@ -157,3 +157,18 @@ def rows() -> dict[str, Any]:
             message="The document is empty.",
         ),
     }
+
+
+@pytest.fixture
+def ask(made: StoreMaker, claim, requirement):
+    """Asks the made store, opened with what the question needs and nothing else."""
+
+    def ask(columns: str, view: str, *requirements, order: str = "all"):
+        rules = [claim(*(requirements or (requirement(),)))]
+        needed = needed_for([view])
+        contents = read_store(made.store.root, None, tables=needed.tables)
+        with build_warehouse(contents, rules, [], needed) as connection:
+            query = f"select {columns} from {view} order by {order}"
+            return connection.execute(query).fetchall()
+
+    return ask

@@ -9,8 +9,8 @@ import pytest
 
 from tests.warehouse.made_rows import ACCEPT, UNDRILLED, number, verdict_of
 from warehouse.calibration import calibrated, read_calibration, write_calibration
+from warehouse.contract_rows import Calibration
 from warehouse.errors import ContractError
-from warehouse.ledger import Calibration
 
 SOURCES = {"source:model.a": "0a", "source:model.b": "0b"}
 SOURCE_SHA256 = hashlib.sha256(b"model.a 0a\nmodel.b 0b").hexdigest()

@@ -4,7 +4,7 @@ Every fault is in the production functions that the training calls, and every ve
 the one that a review would show of the rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,19 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from model import adam, batches, training, training_loop, transformer
+from model import adam, batches, training, training_loop
 from model.adam import AdamState
-from model.checks import draws, first_loss, gradients, updates
+from model.checks import draws, first_loss, updates
 from model.checks.rows import Row
 from model.checks.trained import TrainingChecks
 from model.config import ModelConfig, OptimizerConfig, TrainConfig
 from model.corpus import Corpus
-from model.faults import find
 from model.parameters import initial_parameters, save_parameters
 from model.training import initial_state
 from model.training_loop import initial_progress, run_updates
 from model.training_request import TrainingRequest
 from tests.judged import OPEN, REVISE, judged_rows, verdict
+from tests.model.made_tokens import documents_of_letters
 
 MODEL = ModelConfig(context_tokens=6, width=12, feed_forward_width=16)
 # The system's own optimizer with nothing moving, as the preset `fixture` has it.
@@ -35,18 +35,8 @@ TRAIN = TrainConfig(updates=9, batch_documents=4, optimizer=OptimizerConfig())
 STAGE = "train_model"
 
 
-def documents() -> np.ndarray:
-    """Eight documents of 1 to 5 letters, so that means of means are other means."""
-    generator = np.random.default_rng(3)
-    tokens = np.zeros((8, 7), dtype=np.int32)
-    for row, length in enumerate((1, 5, 2, 5, 3, 1, 4, 5)):
-        letters = generator.integers(100, 106, length)
-        tokens[row, : length + 2] = [1, *letters, 2]
-    return tokens
-
-
 def asked() -> TrainingRequest:
-    tokens = documents()
+    tokens = documents_of_letters()
     corpus = Corpus(
         tokens={"train": tokens},
         document_ids={"train": [str(row) for row in range(len(tokens))]},
@@ -84,14 +74,6 @@ def watched_training() -> list[Row]:
         state = made.state
     checks.finish(rates, 1)
     return [*checks.measurements, *checks.comparisons]
-
-
-@pytest.fixture
-def compiled_anew() -> Iterator[None]:
-    """A planted fault must reach programs that are compiled, and leave none behind."""
-    jax.clear_caches()
-    yield
-    jax.clear_caches()
 
 
 def verdicts(folder: Path) -> dict[str, str]:
@@ -287,125 +269,6 @@ def test_a_last_batch_that_is_dropped_is_revised(tmp_path: Path, kept: int) -> N
             consumed.see(made)  # type: ignore[arg-type]
     rows = consumed.measure(TRAIN, 8)
     assert verdict(tmp_path, STAGE, rows) == (OPEN if kept == 8 else REVISE)
-
-
-def thinned(fault: str) -> Callable[..., jax.Array]:
-    right = transformer.drop
-
-    def drop(x: jax.Array, key: Any, place: Any, rate: float) -> jax.Array:
-        if fault == "rescale omitted":
-            return right(x, key, place, rate) * jnp.float32(1.0 - rate)
-        if fault == "another rate":
-            return right(x, key, place, 0.11)
-        if fault == "one stream for every place":
-            return right(x, key, 0, rate)
-        if fault == "also without a key":
-            return right(x, jax.random.key(0) if key is None else key, place, rate)
-        axis = SHARED.index(fault.removeprefix("one mask for every "))
-        first = (slice(None),) * axis + (slice(0, 1),)
-        factors = right(jnp.ones_like(x), key, place, rate)[first]
-        return x if key is None else x * jnp.broadcast_to(factors, x.shape)
-
-    return drop
-
-
-SHARED = ("document", "position", "channel")
-"""Axes of what is dropped."""
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        *("rescale omitted", "another rate", "one stream for every place"),
-        *("also without a key", "one mask for every position"),
-        *("one mask for every document", "one mask for every channel"),
-    ],
-)
-def test_a_wrong_dropout_is_revised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
-    monkeypatch.setattr(draws, "drop", thinned(fault))
-    assert verdict(tmp_path, STAGE, dropout_rows()) == REVISE
-
-
-def dropout_rows() -> list[Row]:
-    keys = [training.dropout_key(13, update) for update in (1, 2)]
-    return draws.measure_dropout(keys, MODEL, 13)
-
-
-def test_dropout_as_it_is_revises_nothing(tmp_path: Path) -> None:
-    assert verdict(tmp_path, STAGE, dropout_rows()) == OPEN
-
-
-def test_a_place_without_dropout_is_revised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right = transformer.drop
-
-    def drop(x: jax.Array, key: Any, place: int, rate: float) -> jax.Array:
-        return x if place == 0 else right(x, key, place, rate)
-
-    def rows() -> list[Row]:
-        parameters = initial_parameters(MODEL, 1)
-        return [draws.measure_dropout_places(parameters, documents(), MODEL)]
-
-    assert verdict(tmp_path / "right", STAGE, rows()) == OPEN
-    monkeypatch.setattr(transformer, "drop", drop)
-    assert verdict(tmp_path / "wrong", STAGE, rows()) == REVISE
-
-
-def thinned_rows() -> list[Row]:
-    parameters, key = initial_parameters(MODEL, 1), training.dropout_key(13, 1)
-    masks = draws.thinning_factors(key, len(documents()), MODEL)
-    return draws.measure_thinned_logits(parameters, documents(), key, masks, MODEL)
-
-
-@pytest.mark.usefixtures("compiled_anew")
-@pytest.mark.parametrize("fault", ["", "whole residual", "places exchanged"])
-def test_dropout_at_another_place_is_revised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
-    """Every mask is drawn, from its own stream and at its own rate."""
-    right, held = transformer.drop, []
-
-    def drop(x: jax.Array, key: Any, place: int, rate: float) -> jax.Array:
-        if fault == "places exchanged":
-            return right(x, key, {1: 2, 2: 1}.get(place, place), rate)
-        held.append(x)
-        if place == 1:
-            # What came before is dropped with what is added to it.
-            whole = held[0] + x
-            return right(whole, key, place, rate) - held[0]
-        return right(x, key, place, rate)
-
-    if fault:
-        monkeypatch.setattr(transformer, "drop", drop)
-    expected = REVISE if fault else OPEN
-    assert verdict(tmp_path, STAGE, thinned_rows()) == expected
-
-
-@pytest.mark.usefixtures("compiled_anew")
-def test_masks_that_the_way_back_draws_anew_are_revised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every loss and every mask of the forward pass is right."""
-    parameters, key = initial_parameters(MODEL, 1), training.dropout_key(13, 1)
-    masks, few = draws.thinning_factors(key, 8, MODEL), documents()[:2]
-
-    def rows() -> list[Row]:
-        return gradients.measure_thinned_directions(
-            parameters, few, 8, key, masks, MODEL, 13
-        )
-
-    assert verdict(tmp_path / "right", STAGE, rows()) == OPEN
-    fault = find("dropout-redrawn-in-backward")
-    monkeypatch.setattr(transformer, "drop", fault.replacement(transformer.drop))
-    jax.clear_caches()
-    wrong = rows()
-    assert verdict(tmp_path / "wrong", STAGE, wrong) == REVISE
-    off = {row["case_name"] for row in wrong if row["value_real"] > 0.01}
-    # What comes after the last mask has no mask behind it.
-    assert set(parameters) - off == {"ln_f.weight", "ln_f.bias", "lm_head.weight"}
 
 
 @pytest.mark.parametrize("released", ["average", "parameters"])

@@ -13,6 +13,8 @@ from tests.processes import wait_until
 
 KEY, SECRET = "test-key", "test-secret"
 SERVERS = ("master", "volume", "filer", "s3")
+# These would listen at ports of their own, the same for every server of a machine.
+WITHOUT = ("-s3.port.iceberg=0", "-s3.port.lance=0")
 
 
 class Seaweed:
@@ -38,7 +40,7 @@ class Seaweed:
                 [
                     *(weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
                     *(f"-dir={folder / 'data'}", "-volume.max=8", "-filer", "-s3"),
-                    *(f"-s3.port={self.port}", "-s3.port.iceberg=0", *ports),
+                    *(f"-s3.port={self.port}", *ports, *WITHOUT),
                     f"-filer.localSocket={folder / 'filer'}",
                     f"-s3.localSocket={folder / 's3'}",
                     f"-s3.config={folder / 's3.json'}",

@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 
 from flows.display import print_json, print_lines, print_table
 from flows.options import DEFAULT_ROOT, Json, Root, root_option
+from flows.reading import Row
 from flows.target_plan import step_lines
 
 Platform = Annotated[
@@ -17,6 +18,8 @@ Accelerator = Annotated[
     str | None,
     Parameter(help="Accelerator, such as v5litepod-16; else the platform's own."),
 ]
+PLANNED = "fixture"
+"""Preset of the commands that are planned."""
 RELEASE = "the digest that `harness export` prints"
 SIGN_COLUMNS = {
     "sign": "sign",
@@ -33,6 +36,8 @@ ROW_COLUMNS = {
 }
 
 CLAIM_COLUMNS = ("claim", "verdict", "rows_met", "rows_unmet", "rows_missing")
+LAST_OF_TARGET = 5
+"""Number of the last claim of task 5 that only a target can meet."""
 LADDER_COLUMNS = ("rung", "name", "platform", "verdict", "missing")
 
 target = App(name="target", help="Qualify a target runtime, such as a TPU slice.")
@@ -46,12 +51,14 @@ def plan(
     is_json: Json = False,
 ) -> int:
     """Print the commands that would demonstrate a target, and the rows they leave."""
-    from tasks.accelerators import chosen_accelerator
+    from model.presets import preset
+    from tasks.accelerators import chosen_accelerator, require_documents
     from tasks.published_checks import PUBLISHED_CHECKS
     from tasks.target_machines import cluster_steps
     from tasks.target_steps import environment_lines, target_steps
 
     chosen = chosen_accelerator(accelerator, platform)
+    require_documents(chosen, preset(PLANNED).train, PLANNED)
     steps = target_steps(chosen, RELEASE)
     if is_json:
         print_json(
@@ -203,5 +210,21 @@ def show_target(root: Path, run_id: str, *, is_json: bool) -> int:
     print_lines([""])
     print_table(ladder, {name: name for name in LADDER_COLUMNS}, whole=["name"])
     next_command = f"Next: harness review {run_id} --task 5{root_option(root)}"
-    print_lines(["", f"The result is run {run_id}.", next_command])
+    print_lines(["", f"The result is run {run_id}.", *_at_home(claims), next_command])
     return exit_code
+
+
+def _at_home(claims: list[Row]) -> list[str]:
+    """Returns what to do about claims that need no target and are not shown yet."""
+    lacking = [
+        claim["claim"]
+        for claim in claims
+        if claim["claim_number"] > LAST_OF_TARGET
+        and not claim["verdict"].startswith("accept")
+    ]
+    if not lacking:
+        return []
+    return [
+        f"{', '.join(lacking)} need no target: make them at home (`harness run`, "
+        "`harness target rehearse`), then take the result in again."
+    ]

@@ -52,7 +52,7 @@ def run(
     sign of the target ends it with exit code 2, and nothing is recorded of a target.
     Exit code 1: a row about the target is unmet.
     """
-    from tasks.accelerators import accelerator_of
+    from tasks.accelerators import accelerator_of, require_documents
     from tasks.storage import storage_url
 
     require(
@@ -62,6 +62,7 @@ def run(
         "`prefect deployment run target/rehearsal --watch`",
     )
     sold = accelerator_of(accelerator, expect_platform, len(queues.split(",")))
+    require_documents(sold, preset(preset_name).train, preset_name)
     if not configured_api_url():
         raise ServerFailed(
             "No Prefect server is configured, and hosts can share none that is "

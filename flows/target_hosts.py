@@ -20,11 +20,12 @@ from flows.proofs import proof_stages
 from flows.qualify import STAGES
 from flows.reading import open_run, view_rows
 from flows.run_record import Subject, recorded_run
-from flows.target_import import home_links, import_result
+from flows.target_home import home_of
+from flows.target_import import import_result
 from model.config import RunConfig
 from model.limits import require
 from model.presets import preset
-from tasks.accelerators import Accelerator, accelerator_of
+from tasks.accelerators import Accelerator, accelerator_of, require_documents
 from tasks.corpus_files import CorpusFiles
 from tasks.rehearsal_on_hosts import RESULT
 from tasks.rehearse_remote import PLATFORM, rehearse_remote
@@ -110,6 +111,7 @@ def run_on_hosts(
         f"configuration is not the preset {config.preset!r} and its corpus",
         "a preset as it stands, which is what a result of a target is about",
     )
+    require_documents(hosts.accelerator, config.train, config.preset)
     # Each occasion has its own; hosts learn what follows from it for them alone.
     nonce = new_challenge().nonce
     visited = _qualify(config, corpus, runtime, hosts, nonce)
@@ -178,14 +180,13 @@ def _qualify(
 
 
 def released_at_home(root: Path, subject: Subject) -> str:
-    """Returns the digest of the parameters of the newest run at home; empty for none.
+    """Returns the digest of the newest release at home; empty where there is none.
 
     Args:
         root: Folder of the store.
         subject: The system, configuration and data that it has to be about.
     """
-    home = home_links(root, subject.start().components)
-    return str(home[0]["released_sha256"]) if home else ""
+    return home_of(root, subject.start().components).released_sha256
 
 
 def _subject(

@@ -1,8 +1,8 @@
 """Takes in the result of a target: verified, judged here, recorded as a run of its own.
 
 The subject of that run is the same system, configuration and data under the runtime of
-the target. It rests besides on what a run at home showed without the target, where the
-store has one of the same system. Nothing is started but the program that judges, so no
+the target. It rests besides on what runs at home showed without the target, where the
+store has them of the same system. Nothing is started but the program that judges, so no
 Prefect is needed.
 """
 
@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.reading import Row, open_run, view_rows
+from flows.reading import Row
+from flows.target_home import Home, home_of
 from flows.target_subject import target_subject
 from model.refusal import ReasonCode, Refused
 from tasks.accelerators import Accelerator
@@ -29,9 +30,6 @@ from warehouse.runs import RunFinish, StageLink, utc_text
 from warehouse.store import Execution, Store
 
 FLOW = "target_import"
-HOME_STAGE = "qualify_tpu"
-RELEASED = ("train_model", "parameters.npz")
-COMPONENTS = ("system", "configuration", "data")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,7 @@ def import_result(
     store = Store(root)
     subject = target_subject(FLOW, result)
     start = subject.start()
-    home = home_links(root, start.components)
+    home = home_of(root, start.components)
     inputs = _inputs(result, accelerator, nonce, home)
     started_ns = time.time_ns()
     # What could not be judged is no run: it would be the newest one, about nothing.
@@ -82,7 +80,7 @@ def import_result(
         reason="a result of the target was taken in",
         duration_ns=time.time_ns() - started_ns,
     )
-    links = (*_reused(home), link)
+    links = (*home.links(), link)
     _finish(store, start.run_id, "completed", "The result was judged.", links)
     return Judged(run_id=start.run_id, records=work.records)
 
@@ -99,56 +97,14 @@ def rehearse_import(
         nonce: What the launcher gave out.
     """
     with temporary_folder("rehearsed") as folder:
-        home = home_links(root, target_subject(FLOW, result).start().components)
+        home = home_of(root, target_subject(FLOW, result).start().components)
         inputs = _inputs(result, accelerator, nonce, home)
         with _judged(Store(folder / "store"), inputs, result.runtime) as work:
             return Judged(run_id="", records=work.records)
 
 
-def home_links(root: Path, components: Any) -> list[Row]:
-    """Returns the stages of the newest run at home of the same system and data.
-
-    Args:
-        root: Folder of the store.
-        components: Digests of the subject; the runtime is another by nature.
-    """
-    if not (root / "runs").is_dir():
-        return []
-    names = ["raw.subject_digests", "run_stages", "run_artifacts"]
-    connection = open_run(root, None, has_history=True, names=names)
-    found: dict[str, dict[str, str]] = {}
-    for row in view_rows(connection, "raw.subject_digests"):
-        found.setdefault(row["run_id"], {})[row["component"]] = row["value"]
-    same = [
-        run_id
-        for run_id, own in found.items()
-        if all(own.get(name) == components[name] for name in COMPONENTS)
-    ]
-    stages = [
-        row
-        for row in view_rows(connection, "run_stages")
-        if row["run_id"] in same and row["is_intact"]
-    ]
-    newest = max(
-        (row["run_id"] for row in stages if row["stage"] == HOME_STAGE), default=None
-    )
-    released = next(
-        (
-            row["sha256"]
-            for row in view_rows(connection, "run_artifacts", run_id=newest)
-            if (row["stage"], row["artifact"]) == RELEASED
-        ),
-        "",
-    )
-    return [
-        {**row, "released_sha256": released}
-        for row in stages
-        if row["run_id"] == newest
-    ]
-
-
 def _inputs(
-    result: TargetResult, accelerator: Accelerator, nonce: str, home: list[Row]
+    result: TargetResult, accelerator: Accelerator, nonce: str, home: Home
 ) -> dict[str, Any]:
     return {
         "folder": str(result.folder.absolute()),
@@ -156,7 +112,7 @@ def _inputs(
         "nonce": nonce,
         "code_sha256": code_sha256(),
         "accelerator": accelerator.sold(),
-        "released_sha256": home[0]["released_sha256"] if home else "",
+        "released_sha256": home.released_sha256,
     }
 
 
@@ -202,21 +158,6 @@ def _commit(
         started_at=utc_text(started_ns),
         finished_at=utc_text(time.time_ns()),
         host=result.host,
-    )
-
-
-def _reused(home: list[Row]) -> tuple[StageLink, ...]:
-    return tuple(
-        StageLink(
-            stage=row["stage"],
-            key=row["key"],
-            nonce=row["execution_id"],
-            state="reused",
-            reason="",
-            duration_ns=0,
-        )
-        for row in home
-        if row["stage"] == HOME_STAGE
     )
 
 

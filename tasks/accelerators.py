@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from model.config import TrainConfig
 from model.limits import require
 from model.refusal import ReasonCode, Refused
 
@@ -198,3 +199,29 @@ def accelerator_of(name: str | None, platform: str, hosts: int) -> Accelerator:
         f"`harness target plan --accelerator {sold.name}`",
     )
     return sold
+
+
+def require_documents(sold: Accelerator, train: TrainConfig, preset: str) -> None:
+    """Refuses a slice that has more devices than a batch has documents.
+
+    Known before a machine is had: its split program would refuse on every host.
+
+    Args:
+        sold: What is to be qualified.
+        train: Recipe of what it trains.
+        preset: Name of the preset that it is the recipe of.
+
+    Raises:
+        Refused: setting_invalid, for a device that would have no document.
+    """
+    fitting = [
+        each.name
+        for each in _KNOWN
+        if each.platform == sold.platform and each.devices <= train.batch_documents
+    ]
+    require(
+        sold.hosts == 1 or sold.devices <= train.batch_documents,
+        f"accelerator is {sold.name!r} with {sold.devices} devices, and a batch of "
+        f"preset {preset!r} has {train.batch_documents} documents",
+        f"one with a document for each device: {', '.join(fitting)}",
+    )

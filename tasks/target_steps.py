@@ -66,8 +66,22 @@ def _release(release_sha256: str) -> PlannedStep:
     )
 
 
-def _exported(release_sha256: str) -> Iterator[PlannedStep]:
+def _at_home(release_sha256: str) -> Iterator[PlannedStep]:
+    """What needs no target, and what the run of a target rests on besides."""
     yield _release(release_sha256)
+    yield PlannedStep(
+        command="harness target rehearse",
+        expected_row="5.9 to 5.13 and 5.15 accepted, by CPU controllers of this code",
+    )
+    yield PlannedStep(
+        command="prefect deployment run target/rehearsal --watch",
+        expected_row="5.14 accepted, by two workers as the README starts them; task 5 "
+        "is accepted with all of these and a result that is taken in after them",
+    )
+
+
+def _exported(release_sha256: str) -> Iterator[PlannedStep]:
+    yield from _at_home(release_sha256)
     yield PlannedStep(
         command="export NONCE=$(python3 -c 'import secrets; "
         "print(secrets.token_hex(16))')",
@@ -85,7 +99,7 @@ def _exported(release_sha256: str) -> Iterator[PlannedStep]:
 
 def _shared(release_sha256: str) -> Iterator[PlannedStep]:
     """What hosts share with their launcher: a server, and one storage URL."""
-    yield _release(release_sha256)
+    yield from _at_home(release_sha256)
     yield PlannedStep(
         command="export PREFECT_API_URL=http://YOUR-SERVER:4200/api "
         "HARNESS_STORAGE_URL=gs://YOUR-BUCKET/gangs",

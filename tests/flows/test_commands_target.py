@@ -73,6 +73,20 @@ def test_an_unknown_accelerator_is_refused_with_the_known_ones(
     assert expected in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_a_slice_with_more_devices_than_documents_is_refused_before_it_is_had(harness):
+    """Every host of it would refuse, after it was created and paid for."""
+    done = harness("target", "plan", "--accelerator", "v5litepod-32")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "with 32 devices, and a batch of preset 'fixture' has 16 documents" in (
+        done.stderr
+    )
+    assert "v5litepod-16" in done.stderr and done.stderr.count("\n") == 1
+    queues = ",".join(f"host-{number}" for number in range(8))
+    asked = ("--queues", queues, "--accelerator", "v5litepod-32")
+    done = harness("target", "run", *asked)
+    assert done.returncode == 2 and "with 32 devices" in done.stderr
+
+
 @pytest.mark.parametrize("controllers", ["1", "99"])
 def test_a_gang_of_no_size_is_refused_before_anything_starts(
     harness, tmp_path, controllers

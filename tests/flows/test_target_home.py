@@ -1,5 +1,7 @@
-"""A result of a target rests besides on a run at home of the very same system."""
+"""A result of a target rests besides on what runs at home of the same system showed."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,10 +9,12 @@ from typing import Any, cast
 import pytest
 
 from flows import target_import
-from flows.target_import import home_links
+from flows.reading import open_run, view_rows
+from flows.target_home import HOME_STAGES, Home, home_of
 from tasks.accelerators import known_accelerator
 from tasks.errors import StageError
 from tests.store_maker import StoreMaker
+from tests.target_rows import CONTRACT, TARGET, keeping, slice_of
 from warehouse.records.claims import Measurement
 from warehouse.store import Store
 
@@ -38,21 +42,128 @@ def home(tmp_path: Path) -> StoreMaker:
 def test_the_newest_run_at_home_of_the_same_system_is_found(home: StoreMaker) -> None:
     home.run("20260103-030405-bbbbbb")
     home.run("20260104-030405-cccccc", system="another")
-    found = home_links(home.store.root, SUBJECT)
-    assert {row["run_id"] for row in found} == {"20260103-030405-bbbbbb"}
-    assert {row["stage"] for row in found} == {"train_model", "qualify_tpu"}
+    found = home_of(home.store.root, SUBJECT)
+    (stage,) = found.stages
+    assert stage["run_id"] == "20260103-030405-bbbbbb"
+    assert [link.stage for link in found.links()] == ["qualify_tpu"]
     released = home.executions["train_model"].artifact("parameters.npz").sha256
-    assert {row["released_sha256"] for row in found} == {released}
+    assert found.released_sha256 == released
+
+
+def test_each_stage_at_home_is_found_in_whichever_run_made_it(home: StoreMaker) -> None:
+    """A rehearsal is a run of its own; a taken in result has no release of its own."""
+    released = home_of(home.store.root, SUBJECT).released_sha256
+    home.executions.clear()
+    row = Measurement(claim="5.12", measure="m", value_count=1, unit="1")
+    made = {}
+    for number, stage in enumerate(["rehearse_target", "rehearse_remote"]):
+        home.executions.clear()
+        made[stage] = home.execute(stage, [row])
+        home.run(f"20260103-03040{number}-bbbbbb")
+    found = home_of(home.store.root, SUBJECT)
+    assert [link.stage for link in found.links()] == list(HOME_STAGES)
+    assert {link.nonce for link in found.links()} > {e.nonce for e in made.values()}
+    assert released and found.released_sha256 == released
 
 
 @pytest.mark.parametrize("part", ["system", "configuration", "data"])
 def test_a_run_of_something_else_is_not_rested_on(home: StoreMaker, part: str) -> None:
-    assert home_links(home.store.root, {**SUBJECT, part: "another"}) == []
+    assert home_of(home.store.root, {**SUBJECT, part: "another"}) == Home()
 
 
 def test_a_folder_without_a_store_has_no_run_at_home(tmp_path: Path) -> None:
-    assert home_links(tmp_path / "none", SUBJECT) == []
+    assert home_of(tmp_path / "none", SUBJECT) == Home()
     assert not (tmp_path / "none").exists()
+
+
+# --- the whole task, of made-up rows that say so ---
+
+
+def _rows(numbers: Iterable[int], stage: str) -> list[Any]:
+    """Returns rows of a stage that keep the claims of task 5 with these numbers."""
+    found: list[Any] = []
+    for claim in CONTRACT:
+        if claim.review_task == 5 and claim.number in numbers:
+            for item in claim.requirements:
+                # what SQL counts is in no row of its own
+                if item.stage == stage and not item.measure.startswith("recounted_"):
+                    found += keeping(item)
+    return found
+
+
+@pytest.fixture
+def taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[str, dict[int, str], str]]:
+    """Has a made-up result taken in, after some stages were made at home.
+
+    Answers the verdict of task 5, the rungs of the platform, and the next step.
+    """
+
+    def take_in(
+        hosts: int,
+        numbers: Iterable[int] = TARGET,
+        at_home: Iterable[str] = HOME_STAGES,
+    ) -> tuple[str, dict[int, str], str]:
+        made = StoreMaker(Store(tmp_path / "evidence"))
+        for number, stage in enumerate(at_home):
+            made.executions.clear()
+            made.execute(stage, _rows(range(6, 100), stage))
+            made.run(f"20260102-03040{number}-aaaaaa")
+        start = made.run("20260105-030405-dddddd", is_finished=False)
+        start = replace(start, run_id="20260105-030406-eeeeee", components=SUBJECT)
+        platform = "gpu" if hosts == 1 else "tpu"
+        rows = [*_rows(numbers, "qualify_target"), *slice_of(platform, hosts)]
+        subject = SimpleNamespace(start=lambda: start)
+        monkeypatch.setattr(target_import, "target_subject", lambda *_: subject)
+        monkeypatch.setattr(
+            target_import.qualify_target, "body", lambda work, **_: work.record(*rows)
+        )
+        result: Any = SimpleNamespace(
+            folder=tmp_path,
+            manifest_sha256="",
+            runtime={},
+            host="made-up",
+            require_target=lambda: None,
+        )
+        root, sold = made.store.root, known_accelerator("nvidia-h200")
+        judged = target_import.import_result(root, result, sold, "")
+        names = ["task_verdicts", "target_ladder"]
+        connection = open_run(root, judged.run_id, names=names)
+        (task,) = view_rows(connection, "task_verdicts", review_task=5)
+        ladder = view_rows(connection, "target_ladder", platform=platform)
+        rungs = {row["rung"]: row["verdict"] for row in ladder if row["rung"] > 3}
+        return task["verdict"], rungs, task["next_step"]
+
+    return take_in
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+def test_a_target_with_all_its_evidence_and_that_at_home_accepts_the_task(
+    hosts: int, taken_in: Callable[..., Any]
+) -> None:
+    """Synthetic: this is the rule at work, and no evidence of any target."""
+    verdict, rungs, _ = taken_in(hosts)
+    assert verdict.startswith("accept")
+    assert rungs == {4: "accept", 5: "accept"}
+
+
+@pytest.mark.parametrize("lacking", HOME_STAGES)
+def test_a_target_of_which_nothing_was_rehearsed_leaves_the_task_open(
+    lacking: str, taken_in: Callable[..., Any]
+) -> None:
+    verdict, rungs, step = taken_in(1, at_home=set(HOME_STAGES) - {lacking})
+    assert verdict == "not demonstrated" and step
+    assert rungs == {4: "accept", 5: "accept"}
+
+
+@pytest.mark.parametrize(("hosts", "lacking"), [(1, 1), (1, 5), (4, 2), (4, 5)])
+def test_nothing_below_all_claims_of_a_target_accepts_the_task(
+    hosts: int, lacking: int, taken_in: Callable[..., Any]
+) -> None:
+    verdict, rungs, _ = taken_in(hosts, set(TARGET) - {lacking})
+    assert verdict == "not demonstrated"
+    assert rungs[5] == "not demonstrated"
 
 
 def test_a_result_that_cannot_be_judged_leaves_no_run(

@@ -6,98 +6,10 @@ from typing import Any
 
 import pytest
 
-from model.target_signs import SIGNS
 from tests.store_maker import StoreMaker
-from warehouse.contract import Requirement, read_contract
-from warehouse.records.claims import Comparison, Measurement, Refusal
-from warehouse.records.targets import (
-    TargetAccelerator,
-    TargetAnswer,
-    TargetDevice,
-    TargetSign,
-)
-
-CONTRACT = read_contract()
-TARGET = range(1, 6)
-WITHOUT = range(6, 100)
-"""Claims of task 5 that need no target."""
-
-
-def keeping(requirement: Requirement) -> Iterable[Any]:
-    """Yields rows that keep a requirement, made up."""
-    name = {"claim": requirement.claim, "measure": requirement.measure}
-    for case in requirement.cases or ("",):
-        for number in range(requirement.required_count):
-            part = f"{case}/{number}" if requirement.required_count > 1 else case
-            named = {**name, "case_name": part}
-            if requirement.relation in ("identical", "different"):
-                measured = "a" if requirement.relation == "identical" else "b"
-                yield Comparison(
-                    **named, expected="a", measured=measured, expected_from="made up"
-                )
-            elif requirement.relation == "refused":
-                code = "target_absent"
-                yield Refusal(
-                    **named, expected_reason=code, received_reason=code, message="no"
-                )
-            else:
-                value = requirement.limit or 0
-                value += requirement.relation == "above"
-                kind = "value_count" if isinstance(value, int) else "value_real"
-                yield Measurement(**named, unit=requirement.unit, **{kind: value})
-
-
-def answer(platform: str) -> TargetAnswer:
-    return TargetAnswer(
-        case_name="",
-        platform=platform,
-        accelerator="made-up",
-        controller=0,
-        controllers=1,
-        hosts=1,
-        host="made-up",
-        process_id=1,
-        nonce="n",
-        code_sha256_demanded="c",
-        code_sha256="c",
-        runtime="made up",
-        matmul_precision="highest",
-        versions="{}",
-        environment="{}",
-        start_error="",
-    )
-
-
-def shown_by(platform: str) -> Iterable[Any]:
-    """Yields the records of a controller with every sign and one device."""
-    yield TargetAccelerator(
-        accelerator="made-up",
-        platform=platform,
-        hosts=1,
-        devices=1,
-        kinds="",
-        chip="",
-    )
-    for sign in SIGNS:
-        yield TargetSign(
-            case_name="",
-            controller=0,
-            platform=platform,
-            sign=sign,
-            is_there=True,
-            wanted="made up",
-            found="made up",
-        )
-    yield TargetDevice(
-        case_name="",
-        controller=0,
-        device=0,
-        platform=platform,
-        kind="made up",
-        process=0,
-        coordinates="[]",
-        is_local=True,
-    )
+from tests.target_rows import CONTRACT, TARGET, WITHOUT, keeping, one_host
+from warehouse.records.claims import Comparison, Measurement
+from warehouse.records.targets import TargetDevice
 
 
 def make(
@@ -113,7 +25,7 @@ def make(
                 if not item.measure.startswith("recounted_"):
                     stages[item.stage] += keeping(item)
     if platform:
-        stages["qualify_target"] += [answer(platform), *shown_by(platform)]
+        stages["qualify_target"] += one_host(platform)
     for stage, rows in stages.items():
         made.execute(stage, rows)
     made.run("run-1")

@@ -39,7 +39,7 @@ rungs (rung, name, shows, first_claim, last_claim, command) as (
     ),
     (
         3, 'rehearsed', 'the same protocol over CPU controllers; no target',
-        9, 13, 'harness target rehearse --controllers 2'
+        9, 15, 'harness target rehearse --controllers 2'
     ),
     (
         3, 'rehearsed on hosts', 'by workers that share a server and one storage URL',
@@ -88,6 +88,8 @@ belonging as (
                 then
                     claim_rows.claim_number
                     between rungs.first_claim and rungs.last_claim
+                    and (claim_rows.claim_number = 14)
+                    = (rungs.name = 'rehearsed on hosts')
             when rungs.rung = 4 then claim_rows.claim_number in (1, 3, 4)
             else claim_rows.claim_number between 1 and 5
         end

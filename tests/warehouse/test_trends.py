@@ -3,7 +3,6 @@
 Each case would be counted twice, or not at all, by a join that is a little wrong.
 """
 
-
 import pytest
 
 from tests.store_maker import SECOND_NS

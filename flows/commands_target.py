@@ -151,6 +151,10 @@ def import_(
         str, Parameter(help="The nonce that was given to it; empty proves no answer.")
     ] = "",
     accelerator: Accelerator = None,
+    preset_name: Annotated[
+        str,
+        Parameter(name="--preset", help="Preset that the target was asked for."),
+    ] = "fixture",
     rehearsal: Annotated[
         bool,
         Parameter(
@@ -171,6 +175,7 @@ def import_(
     from tasks.target_results import open_result
 
     result = open_result(folder)
+    result.require_preset(preset_name)
     if not rehearsal:
         result.require_target()
     # what this loads takes seconds
@@ -181,9 +186,9 @@ def import_(
     name = accelerator or manifest["accelerator"] or None
     chosen = chosen_accelerator(name, platform)
     if not rehearsal:
-        judged = import_result(root, result, chosen, nonce)
+        judged = import_result(root, result, chosen, nonce, preset_name)
         return show_target(root, judged.run_id, is_json=is_json)
-    judged = rehearse_import(root, result, chosen, nonce)
+    judged = rehearse_import(root, result, chosen, nonce, preset_name)
     rows = shown(judged)
     if is_json:
         print_json({"rows": rows, "exit_code": 0})

@@ -115,7 +115,7 @@ def run_on_hosts(
     # Each occasion has its own; hosts learn what follows from it for them alone.
     nonce = new_challenge().nonce
     visited = _qualify(config, corpus, runtime, hosts, nonce)
-    return taken_in(visited, hosts.accelerator, nonce)
+    return taken_in(visited, hosts.accelerator, nonce, config.preset)
 
 
 def _rehearse(
@@ -210,22 +210,26 @@ def _tokens(
     )
 
 
-def taken_in(visited: Execution, accelerator: Accelerator, nonce: str) -> State[Any]:
+def taken_in(
+    visited: Execution, accelerator: Accelerator, nonce: str, preset_name: str
+) -> State[Any]:
     """Has the result of all hosts judged and recorded; returns what came of it.
 
     Args:
         visited: The execution that keeps it.
         accelerator: What the hosts are together.
         nonce: What the launcher drew for this occasion.
+        preset_name: Preset that the hosts were asked for.
 
     Raises:
-        Refused: It is no result of a target.
+        Refused: It is no result of a target, or of another preset.
     """
     root = store_root()
     packed = Store(root).artifact_path(visited.artifact(RESULT))
     with temporary_folder("result") as folder:
         result = open_result(unpacked(packed, folder))
-        return _judged_state(import_result(root, result, accelerator, nonce).run_id)
+        judged = import_result(root, result, accelerator, nonce, preset_name)
+        return _judged_state(judged.run_id)
 
 
 def unpacked(packed: Path, folder: Path) -> Path:

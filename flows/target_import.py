@@ -17,6 +17,8 @@ from typing import Any
 from flows.reading import Row
 from flows.target_home import Home, home_of
 from flows.target_subject import target_subject
+from model.config import RunConfig
+from model.presets import preset
 from model.refusal import ReasonCode, Refused
 from tasks.accelerators import Accelerator
 from tasks.identity import by_name, key_components, key_of
@@ -43,7 +45,11 @@ class Judged:
 
 
 def import_result(
-    root: Path, result: TargetResult, accelerator: Accelerator, nonce: str
+    root: Path,
+    result: TargetResult,
+    accelerator: Accelerator,
+    nonce: str,
+    preset_name: str,
 ) -> Judged:
     """Judges a result and records it as a run.
 
@@ -52,17 +58,20 @@ def import_result(
         result: The result, whole and of this very code.
         accelerator: What it is a result of.
         nonce: What the launcher gave out.
+        preset_name: Preset that was asked for; nothing of it is read from the result.
 
     Raises:
-        Refused: It is of no target.
+        Refused: It is of no target, or of another preset.
         StageError: It could not be judged.
     """
     result.require_target()
+    result.require_preset(preset_name)
+    config = preset(preset_name)
     store = Store(root)
-    subject = target_subject(FLOW, result)
+    subject = target_subject(FLOW, result, config)
     start = subject.start()
     home = home_of(root, start.components)
-    inputs = _inputs(result, accelerator, nonce, home)
+    inputs = _inputs(result, accelerator, nonce, home, config)
     started_ns = time.time_ns()
     # What could not be judged is no run: it would be the newest one, about nothing.
     with _judged(store, inputs, result.runtime) as work:
@@ -86,7 +95,11 @@ def import_result(
 
 
 def rehearse_import(
-    root: Path, result: TargetResult, accelerator: Accelerator, nonce: str
+    root: Path,
+    result: TargetResult,
+    accelerator: Accelerator,
+    nonce: str,
+    preset_name: str,
 ) -> Judged:
     """Judges a result without recording anything: what each row would say.
 
@@ -95,20 +108,29 @@ def rehearse_import(
         result: The result, of whichever platform.
         accelerator: What it would be a result of.
         nonce: What the launcher gave out.
+        preset_name: Preset that was asked for.
     """
+    result.require_preset(preset_name)
+    config = preset(preset_name)
     with temporary_folder("rehearsed") as folder:
-        home = home_of(root, target_subject(FLOW, result).start().components)
-        inputs = _inputs(result, accelerator, nonce, home)
+        home = home_of(root, target_subject(FLOW, result, config).start().components)
+        inputs = _inputs(result, accelerator, nonce, home, config)
         with _judged(Store(folder / "store"), inputs, result.runtime) as work:
             return Judged(run_id="", records=work.records)
 
 
 def _inputs(
-    result: TargetResult, accelerator: Accelerator, nonce: str, home: Home
+    result: TargetResult,
+    accelerator: Accelerator,
+    nonce: str,
+    home: Home,
+    config: RunConfig,
 ) -> dict[str, Any]:
     return {
         "folder": str(result.folder.absolute()),
         "manifest_sha256": result.manifest_sha256,
+        "model": config.model,
+        "train": config.train,
         "nonce": nonce,
         "code_sha256": code_sha256(),
         "accelerator": accelerator.sold(),

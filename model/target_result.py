@@ -166,7 +166,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"there is no {MANIFEST} in {path.parent.name!r} ({error.strerror}); give "
             "the folder that model.programs.qualify_target wrote",
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(
             ReasonCode.ARTIFACT_ALTERED, f"{MANIFEST} is no JSON: {error}"
         ) from error

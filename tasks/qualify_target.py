@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from model.config import ModelConfig, TrainConfig, to_dict
 from model.target_result import MANIFEST, logits_files, observed_files
 from tasks.stage import stage
 from tasks.work import Work
@@ -42,6 +43,8 @@ def qualify_target(
     work: Work,
     folder: str,
     manifest_sha256: str,
+    model: ModelConfig,
+    train: TrainConfig,
     nonce: str,
     code_sha256: str,
     accelerator: dict[str, Any],
@@ -53,6 +56,8 @@ def qualify_target(
         work: The working side of this execution.
         folder: Where the result lies.
         manifest_sha256: Digest of its manifest, and through it of every file.
+        model: Shape of the model that was asked for.
+        train: Recipe that was asked for.
         nonce: What the launcher gave out for this occasion.
         code_sha256: Digest of the code that the launcher demands.
         accelerator: What was asked for: its hosts, devices, and what they are.
@@ -60,6 +65,8 @@ def qualify_target(
     """
     request = {
         "folder": folder,
+        "model": to_dict(model),
+        "train": to_dict(train),
         "nonce": nonce,
         "code_sha256": code_sha256,
         "accelerator": accelerator,

@@ -93,6 +93,20 @@ class TargetResult:
                 "bring the same versions and variables to all hosts",
             )
 
+    def require_preset(self, name: str) -> None:
+        """Refuses a result that says that it is of another preset than was asked for.
+
+        Raises:
+            Refused: artifact_metadata_mismatch.
+        """
+        found = self.manifest["preset"]
+        if found != name:
+            raise Refused(
+                ReasonCode.ARTIFACT_METADATA_MISMATCH,
+                f"this result says that it is of preset {found!r}; asked for was "
+                f"{name!r}: name with `--preset` what the target was asked for",
+            )
+
     def _platforms(self) -> list[str]:
         """Returns the platforms that its programs ran on, every one that says so."""
         names = [name for name in self.manifest["files"] if Path(name).name == PROGRAM]
@@ -151,7 +165,7 @@ def _require_fields(path: Path) -> None:
     """
     try:
         manifest = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return
     if not isinstance(manifest, dict) or "format" not in manifest:
         return
@@ -195,7 +209,7 @@ def _require_type(where: str, value: Mapping[str, Any], name: str, kind: type) -
 def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _mismatch(f"{path.name} is no JSON: {error}") from error
     if not isinstance(value, dict):
         raise _mismatch(f"{path.name} holds no JSON object")

@@ -210,7 +210,7 @@ def _on_one_host(target: Accelerator) -> Iterator[PlannedStep]:
     }[target.way]
     yield dataclasses.replace(_signs(1), command=host)
     yield PlannedStep(command=fetch, expected_row="every file under 16 MiB")
-    taken = f"harness target import {_OUT} --nonce $NONCE"
+    taken = f"harness target import {_OUT} --nonce $NONCE --accelerator {target.name}"
     yield dataclasses.replace(_answers(1), command=taken)
     for step in (_CONFIGURATION, _NUMBERS, _RESTART):
         yield dataclasses.replace(step, command="harness review latest --task 5")

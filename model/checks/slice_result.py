@@ -18,7 +18,7 @@ from model.checks import rows
 from model.checks.slice_configuration import Configured
 from model.checks.slice_files import SliceFiles
 from model.checks.target_reference import Reference
-from model.checks.target_result import read_arrays
+from model.checks.target_result import read_arrays, text_of
 from model.checks.target_rows import (
     about,
     challenge_rows,
@@ -27,7 +27,7 @@ from model.checks.target_rows import (
     training_rows,
     workload_rows,
 )
-from model.config import ModelConfig, TrainConfig, from_dict
+from model.config import ModelConfig, TrainConfig, from_dict, to_dict
 from model.digests import tree_sha256
 from model.target_result import (
     GANGS,
@@ -72,8 +72,8 @@ class SliceJudge:
         self.folder = folder
         self.manifest = manifest
         self.request = request
-        self.model = from_dict(ModelConfig, manifest["model"])
-        self.train = from_dict(TrainConfig, manifest["train"])
+        self.model = from_dict(ModelConfig, request["model"])
+        self.train = from_dict(TrainConfig, request["train"])
         self.reference = reference or Reference(
             self.model, self.train, PROGRAMS["whole"](self.model, self.train)
         )
@@ -146,7 +146,13 @@ class SliceJudge:
         released = self.request["released_sha256"] if is_given else ""
         tokens = self.reference.tokens
         own = Configured(self.files, self.model, self.train, tokens, released)
-        return own.compared()
+        told = rows.comparison(
+            *("5.4", "target_configuration", "recipe/told"),
+            text_of([to_dict(self.model), to_dict(self.train)]),
+            text_of([self.manifest["model"], self.manifest["train"]]),
+            "this system",
+        )
+        return [*own.compared(), told]
 
     def restart(self) -> list[rows.Row]:
         """Claims 5.3 and 5.5: every controller repeats and resumes the same bits."""

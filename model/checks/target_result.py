@@ -16,6 +16,7 @@ import numpy as np
 from model import tokenizer
 from model.checks import rows
 from model.checks.target_reference import SPLITS, Reference
+from model.checks.target_restart import HostTrainings
 from model.checks.target_rows import (
     challenge_rows,
     endpoint_rows,
@@ -26,12 +27,7 @@ from model.checks.target_rows import (
 from model.config import ModelConfig, TrainConfig, from_dict, to_dict
 from model.digests import array_sha256
 from model.refusal import ReasonCode, Refused
-from model.target_result import (
-    KILLED_CODE,
-    RESTORED_UPDATE,
-    TRAINED_UPDATES,
-    UNCOMMITTED_UPDATE,
-)
+from model.target_result import TRAINED_UPDATES, UNCOMMITTED_UPDATE
 from model.target_signs import PLATFORMS, Sign, signs_of
 
 RECIPE = (
@@ -55,13 +51,14 @@ class Judge:
         self.folder = folder
         self.manifest = manifest
         self.request = request
-        self.model = from_dict(ModelConfig, manifest["model"])
-        self.train = from_dict(TrainConfig, manifest["train"])
+        self.model = from_dict(ModelConfig, request["model"])
+        self.train = from_dict(TrainConfig, request["train"])
         self.observed = read_json(folder / "probe" / "observed.json")
         self.hosts = int(request["accelerator"]["hosts"])
         self.observed["hosts"] = self.hosts
         platform = PLATFORMS[self.observed["platform"]]
         self.found = signs_of(self.observed, platform)
+        self.trainings = HostTrainings(folder, manifest["steps"])
         self.trace = read_json(folder / "executed" / "trace.json")
         self.placed = read_json(folder / "executed" / "placement.json")
         self.reference = reference or Reference(self.model, self.train)
@@ -90,17 +87,22 @@ class Judge:
     def numbers(self) -> list[rows.Row]:
         """Claims 5.2, 5.3 and 5.5: how far the target parts from the reference."""
         silent = self.hosts - int(self.observed["process_count"])
-        chosen = self._restored_from()
         return [
             rows.count("5.2", "controllers_silent", "", max(0, silent), "controllers"),
             *self._training_numbers(),
             *self._endpoint_numbers(),
-            rows.count(
+            *self._choice(),
+        ]
+
+    def _choice(self) -> Iterator[rows.Row]:
+        """Claim 5.5: what nobody committed was not chosen, although it lay there."""
+        if self.trainings.has_uncommitted():
+            chosen = self.trainings.restored_from()
+            yield rows.count(
                 *("5.5", "uncommitted_checkpoints_chosen", ""),
                 *(int(chosen == UNCOMMITTED_UPDATE), "checkpoints"),
                 f"update {chosen} was restored; {UNCOMMITTED_UPDATE} had no commit",
-            ),
-        ]
+            )
 
     def _training_numbers(self) -> list[rows.Row]:
         expected = self.reference.updates
@@ -163,6 +165,10 @@ class Judge:
                 text_of(recipe_of(to_dict(self.model), to_dict(self.train))),
                 text_of(self._trained_recipe()),
             ),
+            "recipe/told": (
+                text_of([to_dict(self.model), to_dict(self.train)]),
+                text_of([self.manifest["model"], self.manifest["train"]]),
+            ),
             "matmul_precision": ("highest", ", ".join(sorted(precisions))),
         }
         compared = [
@@ -195,49 +201,7 @@ class Judge:
 
     def restart(self) -> list[rows.Row]:
         """Claims 5.3 and 5.5: repeated and resumed updates, bit by bit the same."""
-        whole = read_trace(self.folder / "trained" / "artifacts" / "trace.jsonl")
-        again = read_trace(self.folder / "repeated" / "artifacts" / "trace.jsonl")
-        resumed = read_trace(self.folder / "resumed" / "artifacts" / "trace.jsonl")
-        steps = self.manifest["steps"]
-        found = [
-            rows.comparison(
-                *("5.3", "repeated_updates", f"update-{update:02d}"),
-                # An update that neither made is no update that was repeated.
-                *(whole.get(update, ""), again.get(update, "none")),
-                "the first training on this target",
-            )
-            for update in range(1, TRAINED_UPDATES + 1)
-        ]
-        found += [
-            rows.comparison(
-                *("5.5", "resumed_updates", f"update-{update:02d}"),
-                *(whole.get(update, ""), resumed.get(update, "none")),
-                "the training that nothing interrupted",
-            )
-            for update in range(RESTORED_UPDATE + 1, TRAINED_UPDATES + 1)
-        ]
-        found += [
-            rows.comparison(
-                *("5.5", "restart_of_a_killed_process", "end_of_the_killed"),
-                *(str(KILLED_CODE), str(steps["killed"]["return_code"]), "SIGKILL"),
-            ),
-            rows.comparison(
-                *("5.5", "restart_of_a_killed_process", "end_of_the_restarted"),
-                *("0", str(steps["resumed"]["return_code"]), "a training that ends"),
-            ),
-            rows.comparison(
-                *("5.5", "restart_of_a_killed_process", "restored_update"),
-                *(str(RESTORED_UPDATE), str(self._restored_from()), "the last commit"),
-            ),
-        ]
-        pids = [steps[step]["process_id"] for step in ("trained", "killed", "resumed")]
-        found.append(
-            rows.comparison(
-                *("5.5", "restart_of_a_killed_process", "processes"),
-                *("3", str(len(set(pids))), f"process ids {pids}"),
-            )
-        )
-        return found
+        return [*self.trainings.repeated(), *self.trainings.resumed()]
 
     def answers(self) -> Iterator[tuple[str, dict[str, Any], list[Sign]]]:
         """Yields what the host answered, and its signs; it has one controller."""
@@ -248,29 +212,11 @@ class Judge:
         path = self.folder / "executed" / "records" / "target_timings.json"
         return list(read_json(path))
 
-    def _restored_from(self) -> int:
-        path = self.folder / "resumed" / "artifacts" / "trace.jsonl"
-        first = json.loads(path.read_text("utf-8").splitlines()[0])
-        return int(first["update"]) if first.get("is_start") else -1
-
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Arrays of an NPZ file by name; nothing in it is executed."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def read_trace(path: Path) -> dict[int, str]:
-    """One digest an update over all that went into it and came out of it."""
-    found = {}
-    for line in path.read_text("utf-8").splitlines():
-        traced = json.loads(line)
-        if not traced.get("is_start") and traced["digests"]:
-            text = json.dumps(traced["digests"], sort_keys=True)
-            found[int(traced["update"])] = array_sha256(
-                np.frombuffer(text.encode(), np.uint8)
-            )
-    return found
 
 
 def read_json(path: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,24 @@ from model.refusal import ReasonCode, Refused
 from model.target_result import controllers_of, read_result
 
 # The result is whole, but its files may say anything: a name that is not there, text
-# for a number, an archive that is none.
+# for a number, an archive that is none, a number that no float or memory holds.
 MALFORMED = (
-    *(KeyError, IndexError, TypeError, ValueError, AttributeError, OSError),
-    *(EOFError, zipfile.BadZipFile),
+    *(LookupError, TypeError, ValueError, AttributeError, OSError, ArithmeticError),
+    *(EOFError, zipfile.BadZipFile, zlib.error, RecursionError, MemoryError),
+    *(NotImplementedError, StopIteration),
 )
+LARGEST_COUNT = 2**63
 
 
 def main(request: dict[str, Any], out: Path) -> None:
     """Writes the rows of claims 5.1 to 5.5, and what was answered and timed.
 
     Args:
-        request: ``folder`` (the result), ``nonce``, ``code_sha256``, ``accelerator``
-            (what was asked for: hosts, devices, kinds and chip), ``released_sha256``
-            (digest of the released parameters, empty where none is known).
+        request: ``folder`` (the result), ``model`` and ``train`` (settings that were
+            asked for, which the result has no say in), ``nonce``, ``code_sha256``,
+            ``accelerator`` (what was asked for: hosts, devices, kinds and chip),
+            ``released_sha256`` (digest of the released parameters, empty where none is
+            known).
         out: Result folder.
 
     Raises:
@@ -41,6 +46,7 @@ def main(request: dict[str, Any], out: Path) -> None:
     try:
         judge = (SliceJudge if is_slice else Judge)(folder, manifest, request)
         found = judged_rows(judge)
+        _require_numbers(found)
     except MALFORMED as error:
         told = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise Refused(
@@ -50,6 +56,19 @@ def main(request: dict[str, Any], out: Path) -> None:
         ) from error
     for table, rows in found.items():
         entry.write_rows(out, table, rows)
+
+
+def _require_numbers(found: dict[str, list[dict[str, Any]]]) -> None:
+    """Refuses an integer that no record can hold; the result made it what it is.
+
+    Raises:
+        OverflowError: There is one.
+    """
+    for table, rows in found.items():
+        for row in rows:
+            for name, value in row.items():
+                if isinstance(value, int) and abs(value) >= LARGEST_COUNT:
+                    raise OverflowError(f"{table}.{name} would have {value:.3g}")
 
 
 def judged_rows(judge: Judge | SliceJudge) -> dict[str, list[dict[str, Any]]]:

@@ -17,6 +17,7 @@ from flows import target_hosts
 from flows.reading import open_run
 from flows.target_subject import target_subject
 from model.checks.slice_result import SliceJudge
+from model.presets import preset
 from model.programs.judge_target import judged_rows
 from model.refusal import Refused
 from model.target_result import GANGS, part, read_result
@@ -90,7 +91,7 @@ def test_what_hosts_computed_is_taken_in_and_agrees_with_the_reference(
     monkeypatch.setattr(TargetResult, "require_target", lambda self: None)
     root = tmp_path / "evidence"
     monkeypatch.setenv("HARNESS_ROOT", str(root))
-    subject = target_subject("target", result)
+    subject = target_subject("target", result, preset(result.manifest["preset"]))
     own = subject.start().components
     made = StoreMaker(Store(root))
     row = Measurement(claim="5.6", measure="target_steps", value_count=1, unit="steps")
@@ -106,7 +107,8 @@ def test_what_hosts_computed_is_taken_in_and_agrees_with_the_reference(
     packed = shutil.make_archive(str(tmp_path / "target_result"), "tar", folder)
     visited = made.execute("train_on_target", [], artifacts=[Path(packed)])
     nonce = manifest_of(folder)["nonce"]
-    state = target_hosts.taken_in(visited, known_accelerator("v5p-16"), nonce)
+    sold, name = known_accelerator("v5p-16"), result.manifest["preset"]
+    state = target_hosts.taken_in(visited, sold, nonce, name)
     assert state.name == "Completed", state.message
     connection = open_run(root, state.data)
     assert ladder(connection) == {4: "accept", 5: "accept"}
@@ -153,6 +155,8 @@ def judged(tmp_path: Path, reference: StandIn) -> Judged:
             "code_sha256": code_sha256(),
             "accelerator": SOLD,
             "released_sha256": manifest["made_up_release"],
+            "model": manifest["model"],
+            "train": manifest["train"],
             **asked,
         }
         found = judged_rows(SliceJudge(folder, manifest, request, reference))  # type: ignore[arg-type]
@@ -205,6 +209,7 @@ def test_a_sign_that_one_host_lacks_is_found_on_that_host(
         manifest = manifest_of(result)
         asked = {"nonce": "", "code_sha256": "", "released_sha256": ""}
         asked |= {"accelerator": SOLD}
+        asked |= {name: manifest[name] for name in ("model", "train")}
         judge = SliceJudge(result, manifest, asked, reference)  # type: ignore[arg-type]
         lacking = [
             row["case_name"]

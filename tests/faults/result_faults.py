@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from model.target_result import TRAINED_UPDATES, UNCOMMITTED_UPDATE
 from tests.faults import NO_REPORT
 from tests.faults.declaring import of_file
 
@@ -30,6 +35,30 @@ def _no_end(home: Any) -> None:
         del lines[-1]
 
 
+def _copied(home: Any) -> None:
+    folder = home.folder / "repeated"
+    shutil.rmtree(folder)
+    shutil.copytree(home.folder / "trained", folder)
+    home.steps["repeated"] = home.steps["trained"]
+
+
+def _other_losses(home: Any) -> None:
+    path = home.folder / "trained" / "records" / "updates.json"
+    rows = json.loads(path.read_text())
+    rows[3]["loss_nats"] += 2.0**-20
+    path.write_text(json.dumps(rows))
+
+
+def _other_arrays(home: Any) -> None:
+    path = home.folder / LAST / "arrays.npz"
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    arrays["parameters/w"] = np.nextafter(arrays["parameters/w"], np.float32(9))
+    np.savez(path, **arrays)
+
+
+LAST = f"trained/checkpoints/update-{TRAINED_UPDATES:06d}"
+UNCOMMITTED = f"killed/checkpoints/update-{UNCOMMITTED_UPDATE:06d}"
 TRACE = "artifacts/trace.jsonl of a step"
 RESTARTS = (
     _file(
@@ -59,6 +88,41 @@ RESTARTS = (
         "The training that was to be killed came to its own end first.",
         NO_REPORT,
         lambda home: home.steps["killed"].update(return_code=0),
+    ),
+    _file(
+        "killed-training-left-nothing",
+        *("target_restart", "5.5", "killed of a result"),
+        "Nothing of the training that was killed lies there, and no row misses it.",
+        NO_REPORT,
+        lambda home: shutil.rmtree(home.folder / "killed"),
+    ),
+    _file(
+        "nothing-uncommitted-was-left",
+        *("target_restart", "5.5", "killed/checkpoints of a result"),
+        "No newer checkpoint without a commit lay there, so that none was passed over.",
+        NO_REPORT,
+        lambda home: shutil.rmtree(home.folder / UNCOMMITTED),
+    ),
+    _file(
+        "repetition-is-a-copy",
+        *("target_restart", "5.3", "repeated of a result"),
+        "What is called a repetition is a copy of the files of the first training.",
+        NO_REPORT,
+        _copied,
+    ),
+    _file(
+        "losses-of-another-machine",
+        *("target_restart", "5.3", "trained/records/updates.json of a result"),
+        "The losses on record are those of a CPU, and no longer those of the training.",
+        NO_REPORT,
+        _other_losses,
+    ),
+    _file(
+        "parameters-of-another-machine",
+        *("target_restart", "5.3", "trained/checkpoints of a result"),
+        "The arrays in the checkpoint are no longer those that the training digested.",
+        NO_REPORT,
+        _other_arrays,
     ),
     _file(
         "restart-in-the-same-process",
@@ -104,6 +168,13 @@ SETTINGS = (
         "The training says of itself that it had another order of documents.",
         "huggingface/accelerate#2016",
         lambda home: home.identity.update(order_seed=home.identity["order_seed"] + 1),
+    ),
+    _file(
+        "recipe-of-the-result-itself",
+        *("target_configuration", "5.4", "manifest.json of a result"),
+        "The result names another model than was asked for, and is judged by its own.",
+        NO_REPORT,
+        lambda home: home.told.update(width=home.told["width"] * 2),
     ),
     _file(
         "per-device-batch-declared-global",

@@ -10,50 +10,111 @@ from typing import Any
 import numpy as np
 
 from model import tokenizer
+from model.checkpoint_manifest import MARK
 from model.config import to_dict
+from model.digests import array_sha256
 from model.presets import fixture
-from model.target_result import KILLED_CODE, RESTORED_UPDATE, TRAINED_UPDATES
+from model.target_result import (
+    KILLED_AFTER_UPDATE,
+    KILLED_CODE,
+    RESTORED_UPDATE,
+    TRAINED_UPDATES,
+    UNCOMMITTED_UPDATE,
+)
 from tests.faults import Scene, Stage
 from tests.synthetic_targets import observed_target
 
+STATE = ("parameters", "first_moment", "second_moment")
 STEPS = ("trained", "repeated", "resumed")
+"""Trainings that come to their end."""
 
 
 def target_restart(stage: Stage) -> None:
-    """The traces of a training, of its repetition, and of what was resumed."""
-    from model.checks.target_result import Judge
+    """The trainings of one host: whole, repeated, killed, and what was resumed."""
+    from model.checks.target_restart import TRAININGS, HostTrainings
 
     home = SimpleNamespace(
-        traces={step: _trace() for step in STEPS},
+        folder=stage.folder,
+        traces={step: _trace(step) for step in TRAININGS},
         steps={
             step: {"process_id": number, "return_code": 0}
-            for number, step in enumerate(("trained", "killed", "resumed"))
+            for number, step in enumerate(TRAININGS)
         },
     )
     home.steps["killed"]["return_code"] = KILLED_CODE
+    for step in STEPS:
+        _told(stage.folder / step, step, home)
+        _checkpoint(stage.folder / step, TRAINED_UPDATES)
+    _checkpoint(stage.folder / "killed", RESTORED_UPDATE)
+    _checkpoint(stage.folder / "killed", UNCOMMITTED_UPDATE, is_committed=False)
     stage.spoil(home)
     for step, lines in home.traces.items():
         path = stage.folder / step / "artifacts" / "trace.jsonl"
-        path.parent.mkdir(parents=True)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    judge = Judge.__new__(Judge)
-    judge.folder, judge.manifest = stage.folder, {"steps": home.steps}
-    stage.record("qualify_target", "comparisons", *judge.restart())
+        if path.parent.parent.is_dir():
+            path.parent.mkdir(parents=True)
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    trainings = HostTrainings(stage.folder, home.steps)
+    stage.record(
+        "qualify_target", "comparisons", *trainings.repeated(), *trainings.resumed()
+    )
 
 
-def _trace() -> list[dict[str, Any]]:
-    start: dict[str, Any] = {"update": RESTORED_UPDATE, "is_start": True}
+def _trace(step: str) -> list[dict[str, Any]]:
+    start: dict[str, Any] = {"update": 0, "is_start": True, "digests": []}
+    first, last = 1, TRAINED_UPDATES
+    if step == "resumed":
+        start["update"], first = RESTORED_UPDATE, RESTORED_UPDATE + 1
+    if step == "killed":
+        last = KILLED_AFTER_UPDATE
     updates = [
         {
             "update": update,
             "digests": [
-                {"kind": kind, "leaf": "", "sha256": f"{kind}-{update}"}
-                for kind in ("document_ids", "first_moment", "parameters")
+                {"kind": "document_ids", "leaf": "", "sha256": f"documents-{update}"},
+                _digest("loss_bits", "", np.float32(6.0 - update)),
+                *(
+                    _digest(*name.split("/"), array)
+                    for name, array in _state(update).items()
+                ),
             ],
         }
-        for update in range(1, TRAINED_UPDATES + 1)
+        for update in range(first, last + 1)
     ]
     return [start, *updates]
+
+
+def _digest(kind: str, leaf: str, array: Any) -> dict[str, Any]:
+    return {"kind": kind, "leaf": leaf, "sha256": array_sha256(array)}
+
+
+def _state(update: int) -> dict[str, np.ndarray]:
+    """Returns what a training would hold after an update."""
+    return {f"{kind}/w": np.full(2, update, np.float32) for kind in STATE}
+
+
+def _told(folder: Path, step: str, home: Any) -> None:
+    """Writes what a training that came to its end tells of itself."""
+    (folder / "records").mkdir(parents=True)
+    told = {"process_id": home.steps[step]["process_id"]}
+    (folder / "program.json").write_text(json.dumps(told))
+    first = RESTORED_UPDATE + 1 if step == "resumed" else 1
+    rows = [
+        {
+            "update": update,
+            "loss_nats": 6.0 - update,
+            "duration_ns": 1000 * update + told["process_id"],
+        }
+        for update in range(first, TRAINED_UPDATES + 1)
+    ]
+    (folder / "records" / "updates.json").write_text(json.dumps(rows))
+
+
+def _checkpoint(folder: Path, update: int, is_committed: bool = True) -> None:
+    place = folder / "checkpoints" / f"update-{update:06d}"
+    place.mkdir(parents=True)
+    np.savez(place / "arrays.npz", **_state(update))  # type: ignore[arg-type]
+    if is_committed:
+        (place / MARK).write_text("0" * 64)
 
 
 def target_configuration(stage: Stage) -> None:
@@ -68,6 +129,7 @@ def target_configuration(stage: Stage) -> None:
         tokenizer=tokenizer.describe(),
         tokens=tokens,
         identity={**train, "architecture": model},
+        told=dict(model),
         steps={step: {"matmul_precision": "highest"} for step in STEPS},
         placed={
             "global_batch": list(shape),
@@ -88,6 +150,8 @@ def target_configuration(stage: Stage) -> None:
     judge.tokens, judge.target_tokens = tokens, home.tokens
     judge.placed, judge.request = home.placed, {"released_sha256": "r" * 64}
     judge.manifest = {
+        "model": home.told,
+        "train": train,
         "steps": home.steps,
         "is_release_given": True,
         "files": {"parameters.npz": {"sha256": home.released}},

@@ -58,6 +58,7 @@ def target_slice(stage: Stage) -> None:
         "code_sha256": CODE,
         "accelerator": SOLD,
         "released_sha256": "",
+        **{name: manifest[name] for name in ("model", "train")},
     }
     judge = SliceJudge(stage.folder, manifest, request, SimpleNamespace())  # type: ignore[arg-type]
     numbers = [*judge.signs(), *judge.silences(), *judge.choices()]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -125,9 +125,10 @@ def taken_in(
             runtime={},
             host="made-up",
             require_target=lambda: None,
+            require_preset=lambda name: None,
         )
         root, sold = made.store.root, known_accelerator("nvidia-h200")
-        judged = target_import.import_result(root, result, sold, "")
+        judged = target_import.import_result(root, result, sold, "", "fixture")
         names = ["task_verdicts", "target_ladder"]
         connection = open_run(root, judged.run_id, names=names)
         (task,) = view_rows(connection, "task_verdicts", review_task=5)
@@ -179,12 +180,15 @@ def test_a_result_that_cannot_be_judged_leaves_no_run(
         target_import, "target_subject", lambda *_: SimpleNamespace(start=lambda: start)
     )
     monkeypatch.setattr(target_import.qualify_target, "body", refuse)
-    result = SimpleNamespace(
-        folder=tmp_path, manifest_sha256="", runtime={}, require_target=lambda: None
+    result: Any = SimpleNamespace(
+        folder=tmp_path,
+        manifest_sha256="",
+        runtime={},
+        require_target=lambda: None,
+        require_preset=lambda name: None,
     )
+    sold = known_accelerator("nvidia-h200")
     runs = sorted((home.store.root / "runs").iterdir())
     with pytest.raises(StageError, match="no arrays"):
-        target_import.import_result(
-            home.store.root, cast(Any, result), known_accelerator("nvidia-h200"), ""
-        )
+        target_import.import_result(home.store.root, result, sold, "", "fixture")
     assert sorted((home.store.root / "runs").iterdir()) == runs

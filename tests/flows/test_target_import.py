@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,14 +12,18 @@ from typing import Any
 
 import pytest
 
+from flows.target_import import rehearse_import
+from model.programs import judge_target
 from model.refusal import Refused
 from model.target_result import LARGEST_FILE_BYTES, STEPS, write_manifest
+from tasks.accelerators import known_accelerator
 from tasks.source_closure import source_closure
 from tasks.target_results import TargetResult, open_result
 from tests.target_results import FIXED, NONCE, changing, dressed, manifest_of, reseal
 
 pytestmark = pytest.mark.timeout(900)
 ACCEPTED = {"accept", "accept (undrilled)"}
+DEEP = "[" * 100_000 + "]" * 100_000
 
 
 @pytest.fixture
@@ -104,6 +109,22 @@ def test_a_result_of_which_one_process_was_on_a_cpu_is_refused(
     assert refused.value.code == "platform_mismatch"
 
 
+def test_a_result_of_another_preset_than_asked_for_is_refused(
+    rehearsed: Path, tmp_path: Path
+) -> None:
+    """What a run is about is what the target was asked for, whatever it says."""
+    folder = tmp_path / "another"
+    shutil.copytree(rehearsed, folder)
+    reseal(folder, preset="fixture_tuned")
+    result = open_result(folder)
+    sold = known_accelerator("nvidia-h200")
+    with pytest.raises(
+        Refused, match="preset 'fixture_tuned'; asked for was"
+    ) as refused:
+        rehearse_import(tmp_path / "evidence", result, sold, "", "fixture")
+    assert refused.value.code == "artifact_metadata_mismatch"
+
+
 def test_a_synthetic_result_is_refused(result: Path) -> None:
     with pytest.raises(Refused, match="made up") as refused:
         open_result(result).require_target()
@@ -137,6 +158,7 @@ def _edit_manifest(folder: Path) -> None:
         (_edit_manifest, "artifact_altered"),
         (lambda f: (f / "more.txt").write_text("x"), "artifact_altered"),
         (lambda f: (f / "manifest.json").write_text("{"), "artifact_altered"),
+        (lambda f: (f / "manifest.json").write_text(DEEP), "artifact_altered"),
         (lambda f: (f / "parameters.npz").unlink(), "artifact_missing"),
         (lambda f: (f / "manifest.json").unlink(), "artifact_missing"),
         (lambda f: reseal(f, stopped_at="killed"), "artifact_metadata_mismatch"),
@@ -177,6 +199,7 @@ MALFORMED: dict[str, Callable[[Path], Any]] = {
     "more than there are": lambda f: reseal(f, controllers=10**9),
     "a flag as text": lambda f: reseal(f, is_rehearsal="no"),
     "no JSON": lambda f: _write(f, "probe/observed.json", "{"),
+    "too deep": lambda f: _write(f, "probe/observed.json", DEEP),
     "no object": lambda f: _write(f, "probe/observed.json", "[]"),
     "no runtime": lambda f: _write(f, "trained/program.json", "{}"),
     "a list of files": lambda f: _write_list_of_files(f),
@@ -199,6 +222,40 @@ def test_a_sealed_result_that_says_what_no_result_says_is_refused_in_a_sentence(
         open_result(folder)
     assert refused.value.code == "artifact_metadata_mismatch"
     assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(OverflowError, RecursionError, MemoryError, NotImplementedError),
+        *(ZeroDivisionError, KeyError, UnicodeDecodeError, zlib.error),
+    ],
+)
+def test_whatever_a_file_makes_of_the_judge_is_refused_in_a_sentence(
+    error: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error(
+            *(("utf-8", b"", 0, 1, "no") if error is UnicodeDecodeError else ())
+        )
+
+    monkeypatch.setattr(judge_target, "read_result", lambda folder: {})
+    monkeypatch.setattr(judge_target, "Judge", fail)
+    with pytest.raises(Refused, match="does not hold what a target writes") as refused:
+        judge_target.main({"folder": str(tmp_path)}, tmp_path)
+    assert refused.value.code == "artifact_metadata_mismatch"
+    assert "\n" not in refused.value.message
+
+
+def test_a_count_that_no_record_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {"measurements": [{"value_count": 10**30}]}
+    monkeypatch.setattr(judge_target, "read_result", lambda folder: {})
+    monkeypatch.setattr(judge_target, "Judge", lambda *_: None)
+    monkeypatch.setattr(judge_target, "judged_rows", lambda _: rows)
+    with pytest.raises(Refused, match=r"OverflowError: measurements\.value_count"):
+        judge_target.main({"folder": str(tmp_path)}, tmp_path)
 
 
 # --- the command ---

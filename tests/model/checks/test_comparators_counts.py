@@ -17,7 +17,7 @@ from model.checks.cache import differing_bytes, differing_logits
 from model.checks.draws import Consumed
 from model.checks.endpoints import _digest, _without_effect
 from model.checks.objective import measure_padded_document
-from model.checks.target_result import Judge, read_trace
+from model.checks.target_restart import TRAININGS, HostTrainings
 from model.checks.tokens import measure_targets
 from model.presets import fixture
 from model.programs.reload_endpoints import generation_rows
@@ -139,9 +139,11 @@ def test_endpoints_without_outputs_have_no_digest_to_agree_with() -> None:
 def trace(folder: Path, step: str, updates: range, digests: bool = True) -> None:
     path = folder / step / "artifacts" / "trace.jsonl"
     path.parent.mkdir(parents=True)
-    lines: list[dict[str, Any]] = [{"update": RESTORED_UPDATE, "is_start": True}]
+    lines: list[dict[str, Any]] = [
+        {"update": RESTORED_UPDATE, "is_start": True, "digests": []}
+    ]
     for update in updates:
-        told = [{"kind": "parameters", "sha256": str(update)}] if digests else []
+        told = [{"kind": "order", "sha256": str(update)}] if digests else []
         lines.append({"update": update, "digests": told})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -160,20 +162,17 @@ def test_an_update_that_no_training_on_the_target_made_was_not_repeated(
     """Two traces that both end early are equal in all that they lack."""
     for step in ("trained", "repeated", "resumed"):
         trace(tmp_path, step, range(1, made + 1), has_digests)
-    judge = Judge.__new__(Judge)
-    judge.folder = tmp_path
-    judge.manifest = {
-        "steps": {
-            step: {"process_id": number, "return_code": -9}
-            for number, step in enumerate(("trained", "killed", "resumed"))
-        }
+    steps = {
+        step: {"process_id": number, "return_code": -9}
+        for number, step in enumerate(TRAININGS)
     }
-    rows = {(row["measure"], row["case_name"]): row for row in judge.restart()}
+    trainings = HostTrainings(tmp_path, steps)
+    made_rows = [*trainings.repeated(), *trainings.resumed()]
+    rows = {(row["measure"], row["case_name"]): row for row in made_rows}
     last = f"update-{TRAINED_UPDATES:02d}"
     found = [rows[measure, last] for measure in ("repeated_updates", "resumed_updates")]
     assert statuses(tmp_path, found) == [status, status]
-    path = tmp_path / "trained" / "artifacts" / "trace.jsonl"
-    assert len(read_trace(path)) == (made if has_digests else 0)
+    assert len(trainings.updates["trained"]) == (made if has_digests else 0)
 
 
 def test_logits_that_are_no_numbers_on_both_sides_differ() -> None:

@@ -5,6 +5,7 @@ is no evidence of any target.
 """
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 
 from model.checks.target_reference import Reference, parameter_differences
 from model.checks.target_result import Judge
-from model.config import ModelConfig, TrainConfig, from_dict
-from model.presets import fixture
+from model.config import ModelConfig, TrainConfig, from_dict, to_dict
+from model.presets import fixture, preset
 from model.programs.judge_target import judged_rows
 from model.target_result import read_result
 from tasks.accelerators import known_accelerator
@@ -90,6 +91,8 @@ def judged(folder: Path, place: Path, reference: Reference, **asked: Any) -> Any
         "code_sha256": code_sha256(),
         "accelerator": SOLD,
         "released_sha256": parameters,
+        "model": to_dict(fixture().model),
+        "train": to_dict(fixture().train),
         **asked,
     }
     found = judged_rows(Judge(folder, manifest, request, reference))
@@ -181,6 +184,20 @@ def _configure(folder: Path, file: str, **changes: Any) -> None:
         value |= changes
 
 
+def _copy_the_first(folder: Path) -> None:
+    """Has the repetition be a copy of the first training, under an id of its own."""
+    own = (folder / "repeated" / "program.json").read_text()
+    shutil.rmtree(folder / "repeated")
+    shutil.copytree(folder / "trained", folder / "repeated")
+    (folder / "repeated" / "program.json").write_text(own)
+
+
+def _trade_numbers(folder: Path) -> None:
+    """Puts other numbers within every limit in the place of those of the target."""
+    _shift_losses(folder, 1e-6)
+    _shift_parameters(folder, 1e-6)
+
+
 # all but what ties an answer to its launcher
 _TOPOLOGY = {
     name: value
@@ -230,6 +247,12 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "training in TF32": ("5.3", lambda f: _shift_losses(f, 1.7e-4)),
     "parameters of TF32": ("5.3", lambda f: _shift_parameters(f, 8.8e-5)),
     "another order every time": ("5.3", lambda f: _part(f, "repeated")),
+    "a copy for a repetition": ("5.3", _copy_the_first),
+    "numbers of another machine": ("5.3", _trade_numbers),
+    "judged by a recipe of its own": (
+        "5.4",
+        lambda f: reseal(f, train=to_dict(preset("fixture_tuned").train)),
+    ),
     "default precision": (
         "5.4",
         lambda f: _steps(f, "executed", matmul_precision="None"),
@@ -255,6 +278,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "resumed elsewhere": ("5.5", lambda f: _part(f, "resumed")),
     "uncommitted checkpoint chosen": ("5.5", _choose_uncommitted),
     "crashed when it resumed": ("5.5", lambda f: _steps(f, "resumed", return_code=1)),
+    "nothing of the killed": ("5.5", lambda f: shutil.rmtree(f / "killed")),
     "ended by itself": ("5.5", lambda f: _steps(f, "killed", return_code=0)),
 }
 

@@ -28,6 +28,8 @@ EXIT_LOST = 17
 """How a controller ends that has lost another one."""
 FOLLOWS = (EXIT_LOST, -signal.SIGABRT)
 """Ends that follow from another controller's end, by our program or by JAX."""
+SILENT = "was silent for"
+"""How a cause tells of a controller that told of no progress in time."""
 NO_END = -999
 LOOK_SECONDS, LAST_SECONDS = 0.1, 10.0
 
@@ -284,7 +286,7 @@ class _Gang:
             return None
         _, place, allowed = min(late)
         number = self.first + place
-        return number, f"controller {number} was silent for {allowed:g} s"
+        return number, f"controller {number} {SILENT} {allowed:g} s"
 
     def _failure(self) -> tuple[int, str] | None:
         """Returns the failed controller, one that no other took along if there is."""

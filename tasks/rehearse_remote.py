@@ -71,7 +71,7 @@ def rehearse_remote(
     with hosts_together(work, inputs, tokens, settings, occasion) as hosts:
         hosts.rehearsal.train_alone()
         killed = hosts.lose_one()
-        work.record(*ending_rows("killed", killed, FAILED))
+        work.record(*ending_rows("killed", killed, FAILED, controllers - 1))
         hosts.go_on()
         hosts.rehearsal.compare()
         hosts.keep_result(work)

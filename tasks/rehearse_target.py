@@ -58,7 +58,7 @@ def rehearse_target(
     rehearsal = Rehearsal(work, tokens, model, train, plan)
     rehearsal.train_alone()
     killed = rehearsal.train_and_lose_one(controllers)
-    work.record(*ending_rows("killed", killed, FAILED))
+    work.record(*ending_rows("killed", killed, FAILED, controllers - 1))
     _restart_all_ways(work, rehearsal, controllers)
     rehearse_sharded(work, rehearsal, controllers)
     _fail_all_ways(work, rehearsal, controllers)
@@ -83,7 +83,7 @@ def _restart_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> Non
         seconds_between_updates=SECONDS_BETWEEN_UPDATES,
         checkpoint_every_updates=rehearsal.plan.last,
     )
-    work.record(*ending_rows("terminated", leaving, LEFT))
+    work.record(*ending_rows("terminated", leaving, LEFT, fewer - 1))
     saved = _saved_update(leaving, rehearsal.plan)
     rehearsal.record_writers("preempted", leaving)
     rehearsal.restart("preempted", fewer, _copied(copied, "preempted"), saved)
@@ -112,7 +112,7 @@ def _fail_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
         patience=IMPATIENT,
         disturbance=_at_update(2, last, signal.SIGSTOP),
     )
-    work.record(*ending_rows("stopped", stopped, FAILED))
+    work.record(*ending_rows("stopped", stopped, FAILED, last))
     hung = rehearsal.run(
         "hung",
         controllers,
@@ -121,7 +121,7 @@ def _fail_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
         # Nothing is sent to it; the moment is what counts.
         disturbance=replace(_at_update(2, last, 0), event="hanging"),
     )
-    work.record(*ending_rows("hung", hung, FAILED))
+    work.record(*ending_rows("hung", hung, FAILED, last))
     absent = rehearsal.run(
         "absent",
         controllers,
@@ -130,7 +130,7 @@ def _fail_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
         seat={"initialization_seconds": INITIALIZATION_SECONDS},
         is_answered=False,
     )
-    work.record(*ending_rows("absent", absent, FAILED))
+    work.record(*ending_rows("absent", absent, FAILED, None))
 
 
 def _kill_the_coordinator(work: Work, rehearsal: Rehearsal, controllers: int) -> None:
@@ -152,7 +152,7 @@ def _kill_the_coordinator(work: Work, rehearsal: Rehearsal, controllers: int) ->
         return rehearsal.run(name, controllers, [supervised], disturbance=disturbance)
 
     gangs = run_until_done(start, restarts=1)
-    work.record(*ending_rows("coordinator_killed", gangs[0], FAILED))
+    work.record(*ending_rows("coordinator_killed", gangs[0], FAILED, 0))
     expected = rehearsal.last_state()
     for number in range(controllers):
         measured = rehearsal.state_after(

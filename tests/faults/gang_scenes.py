@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -272,7 +273,7 @@ def _made(folder: Path) -> Path:
 
 
 def gang_ends(stage: Stage) -> None:
-    """Stub controllers: one that loses the other, and one that leaves a child."""
+    """Stub controllers that hang; the one that is killed leaves a child."""
     calls = [
         ProgramCall(
             program="stub_controller",
@@ -281,10 +282,13 @@ def gang_ends(stage: Stage) -> None:
             module_root=STUB,
             deadline_seconds=20.0,
         )
-        for number, act in enumerate(("lose the other", "leave a child"))
+        for number, act in enumerate(("hang", "hang with a child"))
     ]
-    found = gang.run_gang(calls, Patience(step_seconds=5.0, follow_seconds=0.2))
-    for row in gang_endings.ending_rows("killed", found, gang_endings.FAILED):
+    kill = gang.Disturbance(
+        event="hanging", update=3, teller=1, victim=1, number=signal.SIGKILL
+    )
+    found = gang.run_gang(calls, Patience(step_seconds=5.0, follow_seconds=0.2), kill)
+    for row in gang_endings.ending_rows("killed", found, gang_endings.FAILED, 1):
         stage.record(STAGE, row.TABLE, asdict(row))
 
 

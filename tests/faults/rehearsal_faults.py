@@ -37,7 +37,21 @@ HOSTS = (
         *("hosts_end", "5.14", END),
         "One host comes to its end as if no other had been lost.",
         "openxla/xla#44429",
-        _set(codes=[1, 0]),
+        _set(codes=[0, -9]),
+    ),
+    _file(
+        "hosts-crashed-before-the-kill",
+        *("hosts_end", "5.14", END),
+        "Both hosts crash before anything is done to them, which is told as an end.",
+        NO_REPORT,
+        _set(codes=[1, 1], failed=0, disturbed=None, updates=0),
+    ),
+    _file(
+        "another-host-crashed-than-was-killed",
+        *("hosts_end", "5.14", END),
+        "A host that nothing was done to fails first, and takes the other one along.",
+        NO_REPORT,
+        _set(codes=[1, -9], failed=0),
     ),
     _file(
         "process-left-on-a-host",

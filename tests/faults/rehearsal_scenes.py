@@ -35,16 +35,22 @@ def hosts_end(stage: Stage) -> None:
     """Two hosts whose controllers ended when one of them was killed."""
     from tasks.gang_endings import FAILED, ending_rows
 
-    home = SimpleNamespace(codes=[1, 1], left=0)
+    home = SimpleNamespace(codes=[17, -9], left=0, failed=1, disturbed=1, updates=1)
     stage.spoil(home)
-    gang = as_gang([stage.folder, stage.folder])
+    updates = [{"event": "update", "process": n} for n in (0, 1)] * home.updates
+    gang = as_gang([stage.folder, stage.folder], updates)
     runs = tuple(
         replace(run, return_code=code)
         for run, code in zip(gang.runs, home.codes, strict=True)
     )
-    ended = {"failed": 1, "processes_left": home.left, "disturbed_at_ns": 1}
-    gang = replace(gang, runs=runs, **ended)
-    _record(stage, ending_rows("killed", gang, FAILED))
+    gang = replace(
+        gang,
+        runs=runs,
+        failed=home.failed,
+        processes_left=home.left,
+        disturbed_at_ns=home.disturbed,
+    )
+    _record(stage, ending_rows("killed", gang, FAILED, 1))
 
 
 def _record(stage: Stage, records: Sequence[Any]) -> None:

@@ -29,7 +29,9 @@ if act == "crash":
 if act == "lose the other":
     time.sleep(0.05)
     os._exit(17)
-if act in ("hang", "ignore SIGTERM"):
+if act == "hang with a child" and os.fork() == 0:
+    time.sleep(600)
+if act in ("hang", "hang with a child", "ignore SIGTERM"):
     tell(event="hanging", update=3)
     time.sleep(600)
 if act == "leave a child":

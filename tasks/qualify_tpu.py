@@ -16,6 +16,7 @@ from tasks.accelerators import DEFAULTS, Accelerator, known_accelerator
 from tasks.errors import ProgramFailed, ProgramRefused, ProgramTimedOut
 from tasks.rehearsal import PROGRAMS, RECORDS, rehearsal_for, rehearse_two
 from tasks.stage import stage
+from tasks.target_at_hand import PROBE, ask_elsewhere, is_here
 from tasks.target_challenge import new_challenge
 from tasks.target_platforms import OTHER, STARTS_AS
 from tasks.target_steps import target_steps
@@ -32,7 +33,6 @@ from warehouse.records.targets import (
 )
 from warehouse.store import Execution
 
-PROBE = "model.programs.probe_target"
 EXPORT = "model.programs.export_for_targets"
 COMPILE = "model.programs.compile_for_topology"
 COMPILE_DEADLINE_SECONDS = 300.0
@@ -173,7 +173,8 @@ def _probe(
     """Runs the probe under one environment and records how it was refused.
 
     What the machine answered is kept either way. A probe that is *not* refused found
-    the target; its rows are then kept as they are.
+    the target; its rows are then kept as they are, and a platform is asked for that is
+    not there.
     """
     received, message = None, ""
     case = str(request["case"])
@@ -182,6 +183,8 @@ def _probe(
     except ProgramRefused as refused:
         received, message = refused.code, str(refused)
         work.gather(refused.run)
+    if received is None and is_here(work, request):
+        case, received, message = ask_elsewhere(work, request)
     work.record(
         Refusal(
             claim=CLAIM,

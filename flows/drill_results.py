@@ -9,7 +9,7 @@ from flows.reading import Row, open_run, view_rows
 
 DRILL_COLUMNS = {
     "outcome": "outcome",
-    "fault_group": "group",
+    "stage": "stage",
     "fault": "planted fault",
     "claim": "has to catch it",
     "first_claim": "first noticed by",

@@ -30,6 +30,7 @@ Row = Mapping[str, Any]
 WIDTH_INCHES = 5.0  # 360 points: about a phone's width, so text keeps its size there
 WIDE_INCHES = 9.6  # of a page: each claim has a column, and names must not touch
 FEWEST_COLUMNS = 50  # of that width, so that a square of a small drill stays one
+FIRST_CLAIM = -3.4  # where the claim that noticed first is named, left of the squares
 MAXIMUM_LABELLED_TOKENS = 24
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -224,16 +225,17 @@ def stage_durations(stages: Sequence[Row]) -> str:
 
 
 def kill_matrix(drills: Sequence[Row], kills: Sequence[Row]) -> str:
-    """Returns which claims noticed each planted fault, the faults by their groups.
+    """Returns which claims noticed each planted fault, the faults by their stages.
 
     Args:
-        drills: rows with `fault_group`, `fault`, `claim` (that has to catch it),
+        drills: rows, in the order of the stages, with `stage`, `fault`, `claim` (that
+            has to catch it), `first_claim` (that noticed first; may be empty),
             `is_benign` and `is_killed`.
         kills: rows with `fault`, `claim`, `is_own_claim` and `is_first`.
     """
     owed = {row["claim"] for row in drills if not row["is_benign"]}
     claims = sorted(owed | {row["claim"] for row in kills}, key=_claim_order)
-    rows = _grouped(drills)
+    rows = _by_stage(drills)
     places = {row["fault"]: place for place, row in rows if row["fault"]}
     height = 1.1 + 0.125 * (max(places.values()) + 1)
 
@@ -251,9 +253,11 @@ def kill_matrix(drills: Sequence[Row], kills: Sequence[Row]) -> str:
             _square(axes, column, place, facecolor=colour, edgecolor="none")
             if kill["is_first"]:
                 axes.plot(column, place, ".", markersize=2.2, color=INK)
-        axes.set_xlim(-0.7, max(len(claims), FEWEST_COLUMNS) - 0.3)
+        axes.set_xlim(FIRST_CLAIM, max(len(claims), FEWEST_COLUMNS) - 0.3)
         axes.set_ylim(max(places.values()) + 0.8, -1.8)
-        axes.set_xticks(range(len(claims)), claims, rotation=90, fontsize=6)
+        columns = [FIRST_CLAIM + 0.5, *range(len(claims))]
+        labels = ["noticed first", *claims]
+        axes.set_xticks(columns, labels, rotation=90, fontsize=6)
         # Some two hundred rows lie between the two ends.
         axes.tick_params(length=0, top=True, labeltop=True, labelrotation=90)
         axes.set_yticks([])
@@ -270,26 +274,34 @@ def _claim_order(claim: str) -> tuple[int, int, str]:
     return (int(task), int(number), "") if is_claim else (99, 0, claim)
 
 
-def _grouped(drills: Sequence[Row]) -> list[tuple[int, Row]]:
-    """Returns the faults by place, each group below a row of its name."""
+def _by_stage(drills: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Returns the faults by place, those of a stage below a row of its name.
+
+    In a stage they stand by the claim that has to catch them; what is no fault is last.
+    """
     rows: list[tuple[int, Row]] = []
-    group, place = None, -2
-    for row in sorted(drills, key=lambda row: (row["is_benign"], row["fault_group"])):
-        name = "no faults" if row["is_benign"] else row["fault_group"]
-        if name != group:
-            group, place = name, place + 1
-            rows.append((place, {"fault": "", "fault_group": name, "is_benign": False}))
-        place += 1
-        rows.append((place, row))
+    of_stage: dict[str, list[Row]] = {}
+    for row in sorted(drills, key=lambda row: bool(row["is_benign"])):
+        name = "no faults" if row["is_benign"] else row["stage"]
+        of_stage.setdefault(name, []).append(row)
+    place = -1
+    for name, own in of_stage.items():
+        rows.append((place, {"fault": "", "stage": name, "is_benign": False}))
+        own.sort(key=lambda row: (_claim_order(row["claim"]), row["fault"]))
+        rows += enumerate(own, place + 1)
+        place += 1 + len(own)
     return rows
 
 
 def _fault_label(axes: Axes, place: int, row: Row) -> None:
-    name = _plain(row["fault"] or row["fault_group"])
+    name = _plain(row["fault"] or row["stage"])
     style: dict[str, Any] = (
         {"fontsize": 6} if row["fault"] else {"fontsize": 6.5, "weight": "bold"}
     )
-    axes.text(-1.0, place, name, ha="right", va="center", clip_on=False, **style)
+    end = FIRST_CLAIM - 0.4
+    axes.text(end, place, name, ha="right", va="center", clip_on=False, **style)
+    if row["fault"]:
+        axes.text(FIRST_CLAIM, place, row["first_claim"], va="center", **style)
 
 
 def _square(

@@ -50,9 +50,10 @@ CAPTIONS = {
     ),
     "kill_matrix": (
         "Planted faults, and who noticed",
-        "Each row is a system, a file or a step with one planted defect; each column a "
-        "claim, or a promise of the store. Every fault should have its own square "
-        "filled, and what is no fault none.",
+        "Each row is a system, a file or a step with one planted defect, below the "
+        "stage whose evidence has to show it and beside the claim that noticed it "
+        "first; each column is a claim, or a promise of the store. Every fault should "
+        "have its own square filled, and what is no fault none.",
     ),
 }
 

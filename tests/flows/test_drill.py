@@ -1,9 +1,14 @@
 """The drill as a flow of its own, as it is scheduled and as a user starts it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+
+from flows.proofs import proof_stages
+from flows.qualify import STAGES
+from warehouse.view_files import FOLDER
 
 OWN_CLAIMS = {"newline-translation-on-read": "1.1", "bos-doubled": "1.3"}
 FAULT = "bos-doubled"
@@ -50,3 +55,11 @@ def test_a_training_that_ends_before_the_drill_is_refused_before_it_starts(
     assert "drill.restored_update plus drill.updates (10)" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+def test_faults_are_grouped_in_the_order_of_the_stages() -> None:
+    """The view cannot ask the flow, so the order stands in both."""
+    text = (FOLDER / "review" / "fault_stages.sql").read_text()
+    listed = re.findall(r"'(\w+)'", text)
+    stages = (*STAGES, *proof_stages())
+    assert listed == [stage.definition.name for stage in stages]

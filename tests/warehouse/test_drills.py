@@ -65,6 +65,28 @@ def test_a_fault_is_killed_by_its_own_claim_alone(drilled):
     assert matrix["caught", "1.1"]["without_fault"] == "2.0"
 
 
+def test_a_fault_belongs_to_the_stage_whose_evidence_its_claim_turned_on(drilled):
+    later = {"drilled_stage": "export_endpoints", "requirement_id": 3}
+    earlier = {"drilled_stage": "train_model", **SECOND}
+    views = drilled(
+        planted("turned-late"), planted("missed"), planted("stops"),
+        planted("of-a-promise", fault_group="store"),
+        read(""), read("", **earlier), read("", **later),
+        read("turned-late"), read("turned-late", **earlier),
+        broken("turned-late", **later),
+        read("missed", **later), read("missed", **earlier),
+        stopped("stops"),
+        broken("of-a-promise", drilled_stage="promises"),
+    )  # fmt: skip
+    stages = [(row["stage"], row["fault"]) for row in views["drills"]]
+    assert stages == [
+        ("train_model", "missed"),
+        ("evaluate_heldout", "stops"),
+        ("export_endpoints", "turned-late"),
+        ("store", "of-a-promise"),
+    ]
+
+
 def test_what_the_correct_system_breaks_too_kills_nothing(drilled):
     views = drilled(planted("caught"), broken(""), broken("caught"))
     assert [row["outcome"] for row in views["drills"]] == ["survived"]

@@ -43,12 +43,14 @@ CACHES = [{"cache_policy": "fp32", "part": "keys", "part_bytes": 1152}]
 ERRORS = [{"release_policy": "bf16", "largest_error": 0.03, "mean_error": 0.004}]
 STAGES = [{"stage": "train_model", "program_seconds": 2.0, "around_seconds": 0.1}]
 DRILLS = [
-    {"fault_group": "attention", "fault": "mask-leaks", "claim": "1.8"}
-    | {"is_benign": False, "is_killed": True},
-    {"fault_group": "store", "fault": "last-byte-lost", "claim": "store"}
-    | {"is_benign": False, "is_killed": False},
-    {"fault_group": "attention", "fault": "other-fill", "claim": "1.8"}
-    | {"is_benign": True, "is_killed": False},
+    {"stage": "train_model", "fault": "rate-doubled", "claim": "2.9"}
+    | {"first_claim": "", "is_benign": False, "is_killed": False},
+    {"stage": "train_model", "fault": "mask-leaks", "claim": "1.8"}
+    | {"first_claim": "1.10", "is_benign": False, "is_killed": True},
+    {"stage": "evaluate_heldout", "fault": "other-fill", "claim": "1.8"}
+    | {"first_claim": "", "is_benign": True, "is_killed": False},
+    {"stage": "store", "fault": "last-byte-lost", "claim": "store"}
+    | {"first_claim": "", "is_benign": False, "is_killed": False},
 ]
 KILLS = [
     {"fault": "mask-leaks", "claim": claim, "is_own_claim": claim == "1.8"}
@@ -108,6 +110,21 @@ def test_hostile_labels_stay_text() -> None:
     svg = figures.attention_head(attention_rows(2, HOSTILE))
     assert "<script" not in svg
     assert HOSTILE in "".join(ElementTree.fromstring(svg).itertext())
+
+
+def test_faults_stand_below_their_stage_by_claim_beside_who_noticed_first(
+    drawings: dict[str, str],
+) -> None:
+    texts = [
+        "".join(element.itertext()).strip()
+        for element in ElementTree.fromstring(drawings["kill_matrix"]).iter()
+        if element.tag.endswith("text")
+    ]
+    labels = texts[texts.index("train_model") :]
+    assert labels[:8] == [
+        *("train_model", "mask-leaks", "1.10", "rate-doubled"),
+        *("store", "last-byte-lost", "no faults", "other-fill"),
+    ]
 
 
 def test_masked_weights_are_left_blank() -> None:

@@ -1,5 +1,5 @@
 -- grain: fault
--- reads: stg_planted_faults, selected_executions, drill_rows
+-- reads: stg_planted_faults, selected_executions, drill_rows, fault_stages
 -- review: each fault is killed by the claim that has to catch it; a benign one by none
 -- about: the selected subject
 with
@@ -22,6 +22,10 @@ planted as (
 
 drilled as (
     select * from drill_rows
+),
+
+stages as (
+    select * from fault_stages
 ),
 
 -- a claim that reads nothing of the system without a fault is not measured yet
@@ -61,6 +65,8 @@ stopped as (
 described as (
     select
         -- what
+        stages.stage,
+        stages.stage_number,
         planted.fault_group,
         planted.fault,
         planted.claim,
@@ -80,6 +86,8 @@ described as (
         coalesce(stopped.stopped_stage, '') as stopped_stage,
         coalesce(stopped.failure, '') as failure
     from planted
+    inner join stages
+        on planted.fault = stages.fault
     left join measured
         on planted.claim = measured.claim
     left join turned
@@ -105,4 +113,4 @@ named as (
 )
 
 select * from named
-order by fault_group, fault
+order by stage_number nulls last, stage, fault

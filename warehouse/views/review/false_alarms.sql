@@ -3,6 +3,7 @@
 -- review: empty; a variant stands here that is no fault and was accused all the same
 -- about: the selected subject
 select
+    stage,
     fault_group,
     fault,
     claims,
@@ -12,4 +13,4 @@ select
     summary
 from drills
 where outcome = 'false alarm'
-order by fault_group, fault
+order by stage_number nulls last, stage, fault

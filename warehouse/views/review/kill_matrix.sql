@@ -44,6 +44,8 @@ killers as (
 
 described as (
     select
+        drills.stage,
+        drills.stage_number,
         drills.fault_group,
         drills.fault,
         drills.claim as own_claim,
@@ -65,4 +67,5 @@ described as (
 )
 
 select * from described
-order by fault_group, fault, is_own_claim desc, claim
+order by
+    stage_number nulls last, stage, fault, is_first desc, is_own_claim desc, claim

@@ -3,6 +3,7 @@
 -- review: empty; a fault stands here that its claim did not turn on
 -- about: the selected subject
 select
+    stage,
     fault_group,
     fault,
     claim,
@@ -12,4 +13,4 @@ select
     summary
 from drills
 where outcome in ('survived', 'stopped')
-order by fault_group, fault
+order by stage_number nulls last, stage, fault

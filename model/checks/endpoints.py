@@ -19,6 +19,7 @@ import numpy as np
 from model import tokenizer
 from model.checks import rows
 from model.digests import first_difference, first_not_finite, tree_sha256
+from model.reference.endpoints import guaranteed_until
 from model.refusal import ReasonCode
 from model.release import Endpoint, Release
 
@@ -45,6 +46,9 @@ TRAINING_MODULES = tuple(
         "transformer",
     )
 )
+
+NOT_PROMISED = "nothing is promised"
+"""What a release says of a JAX whose date of build nobody knows."""
 
 
 def importable(modules: tuple[str, ...]) -> list[str]:
@@ -260,6 +264,24 @@ def check_settings(
         )
         for name, value in expected.items()
     ]
+
+
+def check_guarantee(manifest: Mapping[str, Any]) -> rows.Row:
+    """Claim 4.1: how long the format of the artifacts is promised to load.
+
+    Args:
+        manifest: Manifest as read back from the release.
+    """
+    told = manifest["serialization"]["guaranteed_until"]
+    version = manifest["runtime"]["jax"]
+    return rows.comparison(
+        "4.1",
+        "guaranteed_until",
+        "",
+        guaranteed_until(version) or NOT_PROMISED,
+        told or NOT_PROMISED,
+        f"six months after JAX {version} was built",
+    )
 
 
 def check_boundary(release: Release, policy: str) -> list[rows.Row]:

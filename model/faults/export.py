@@ -63,6 +63,17 @@ def _differences_passed_over(original: Callable[..., None]) -> Any:
     return lambda code, what, found, allowed: None
 
 
+def _a_year_promised(original: Callable[[str], str | None]) -> Any:
+    def guaranteed_until(jax_version: str) -> str | None:
+        promised = original(jax_version)
+        if promised is None:
+            return None
+        year, _, day = promised.partition("-")
+        return f"{int(year) + 1}-{day}"
+
+    return guaranteed_until
+
+
 FAULTS = (
     fault(
         name="parameters-baked-into-artifact",
@@ -95,6 +106,14 @@ FAULTS = (
         claim="4.1",
         replaces="model.release.read_manifest",
         replacement=_defaults_filled_in,
+    ),
+    fault(
+        name="format-guaranteed-too-long",
+        summary="Artifacts are promised to load a year longer than JAX promises.",
+        source="none known; jax-ml/jax/docs/export/export.md promises six months",
+        claim="4.1",
+        replaces="model.endpoints.guaranteed_until",
+        replacement=_a_year_promised,
     ),
     fault(
         name="failed-completions-hidden",

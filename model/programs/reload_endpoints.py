@@ -59,6 +59,7 @@ def main(request: dict[str, Any], out: Path) -> None:
             "the artifact of the training",
         )
     )
+    compared.append(endpoint_checks.check_guarantee(release.manifest))
     compared += endpoint_checks.check_outputs(release, source)
     compared += generation_checks.check_rules()
     refused = generation_checks.check_refusals()

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-from model import release, runtime
+from model import endpoints, release, runtime
 from model.checks.altered_releases import REGIONS, check_altered
 from model.config import POLICIES, ModelConfig
 from model.endpoints import (
@@ -25,6 +25,7 @@ from model.endpoints import (
 )
 from model.lowered import describe_endpoint, float32_operations, matrix_products
 from model.parameters import initial_parameters, save_parameters
+from model.reference import endpoints as reference
 from model.refusal import Refused
 from model.tokenizer import prompt_tokens
 
@@ -286,3 +287,8 @@ def test_the_guarantee_counts_from_the_build_of_jax_and_not_from_today() -> None
     assert guaranteed_until("0.10.2") == "2026-12-17"
     assert guaranteed_until("0.9.2") == "2026-09-18"
     assert guaranteed_until("99.0") is None
+
+
+def test_the_guarantee_is_the_one_that_the_reference_counts() -> None:
+    for version in (*endpoints._BUILT_ON, *reference.WHEEL_OF, "99.0"):
+        assert guaranteed_until(version) == reference.guaranteed_until(version)

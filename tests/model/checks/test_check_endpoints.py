@@ -91,6 +91,26 @@ def test_settings_that_did_not_travel_are_named() -> None:
     assert parted == ["tokenizer", "decoding"]
 
 
+@pytest.mark.parametrize(
+    ("version", "told", "is_kept"),
+    [
+        ("0.10.2", "2026-12-17", True),
+        ("0.10.2", "2027-12-17", False),
+        ("0.10.2", None, False),
+        ("99.0", None, True),
+        ("99.0", "2026-12-17", False),
+    ],
+)
+def test_a_promise_that_nobody_gave_is_seen(
+    version: str, told: str | None, is_kept: bool
+) -> None:
+    row = checks.check_guarantee(
+        {"runtime": {"jax": version}, "serialization": {"guaranteed_until": told}}
+    )
+    assert (row["expected"] == row["measured"]) == is_kept
+    assert bool(row["first_difference"]) != is_kept
+
+
 def test_a_sample_is_repeatable_ordered_and_without_repetition() -> None:
     drawn = sample_rows(54, 3, 16)
     assert drawn == sample_rows(54, 3, 16) == sorted(set(drawn))

@@ -54,6 +54,11 @@ def environment_lines(target: Accelerator) -> list[str]:
         f"JAX_PLATFORMS={STARTS_AS[target.platform]}, so that nothing else can start; "
         "JAX_DEFAULT_MATMUL_PRECISION=highest",
         f"{target.hosts} host(s), {target.devices} device(s)"
+        + (
+            ", the first of its machine by CUDA_VISIBLE_DEVICES=0"
+            if target.platform == "gpu" and target.hosts == 1
+            else ""
+        )
         + (f", topology {target.topology}" if target.topology else ""),
     ]
 
@@ -190,8 +195,10 @@ _TIMES = PlannedStep(
 
 def _on_one_host(target: Accelerator) -> Iterator[PlannedStep]:
     """One script does all of it, in this order; the verdicts are made at home."""
+    # one device of a machine that may have eight: the others are another accelerator
+    chosen = "CUDA_VISIBLE_DEVICES=0 " if target.platform == "gpu" else ""
     script = (
-        f"{PYTHON} -m model.programs.qualify_target {_OUT} "
+        f"{chosen}{PYTHON} -m model.programs.qualify_target {_OUT} "
         f"--expect-platform {target.platform} --accelerator {target.name} "
         "--nonce $NONCE --code-sha256 $CODE "
         "--parameters release/train_model/parameters.npz"

@@ -14,9 +14,11 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -256,16 +258,7 @@ class Target:
                 stderr=errors,
                 text=True,
             )
-            try:
-                for line in process.stdout or ():
-                    if json.loads(line).get("event") == kill_at:
-                        process.kill()
-                code = process.wait(DEADLINE_SECONDS)
-            except subprocess.TimeoutExpired:
-                code = KILLED_BY_DEADLINE
-            finally:
-                process.kill()
-                process.wait()
+            code = _ended(process, kill_at)
         self.steps[step] = {
             "program": program,
             "process_id": process.pid,
@@ -316,6 +309,36 @@ class Target:
 KILLED_BY_DEADLINE = -1000
 
 
+def _ended(process: subprocess.Popen[str], kill_at: str) -> int:
+    """Returns how a program ended; it is killed at an event, or when it is late.
+
+    However this is left, by a signal too, no program is: it holds the devices.
+    """
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(DEADLINE_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        for line in process.stdout or ():
+            if json.loads(line).get("event") == kill_at:
+                process.kill()
+        code = process.wait()
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+    return KILLED_BY_DEADLINE if late.is_set() else code
+
+
+def _told_to_end(*_: Any) -> None:
+    raise StepFailed("it was told to end by SIGTERM")
+
+
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m model.programs.qualify_target",
@@ -339,6 +362,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _told_to_end)
     try:
         sys.exit(main(sys.argv[1:]))
     except Refused as refused:

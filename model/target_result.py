@@ -22,7 +22,10 @@ OBSERVED = "observed.json"
 MANIFEST_SHA256 = "manifest_sha256"
 LARGEST_FILE_BYTES = 16 * 1024 * 1024
 """Most bytes of a file, so that it passes through narrow doors of remote machines."""
-STEPS = ("probe", "tokens", "trained", "repeated", "killed", "resumed", "executed")
+STEPS = (
+    *("probe", "tokens", "endpoints"),
+    *("trained", "repeated", "killed", "resumed", "executed"),
+)
 """What was run on the target, in this order; each has a folder of its own."""
 GANGS = ("trained", "restarted")
 """What all controllers of a slice ran together, in this order; each controller has a
@@ -77,7 +80,7 @@ def logits_files(manifest: Mapping[str, Any]) -> list[str]:
     """Returns where a result keeps the logits of each controller's endpoints."""
     count = controllers_of(manifest)
     if count == 1:
-        return ["executed/logits.npz"]
+        return ["endpoints/logits.npz"]
     return [f"{part(GANGS[0], n)}/artifacts/logits.npz" for n in range(count)]
 
 

@@ -26,6 +26,7 @@ JUDGE = "model.programs.judge_target"
 # What ran on the target runs nowhere else, and is part of the key all the same.
 ON_TARGET = (
     "model.programs.qualify_target",
+    "model.programs.run_endpoints",
     "model.programs.run_target",
     "model.programs.qualify_controller",
 )

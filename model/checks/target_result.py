@@ -130,7 +130,7 @@ class Judge:
     def _endpoint_numbers(self) -> list[rows.Row]:
         """Logits of the target against this CPU's, for exactly the same parameters."""
         expected = self.reference.logits(self.folder / "parameters.npz")
-        measured = read_arrays(self.folder / "executed" / "logits.npz")
+        measured = read_arrays(self.folder / "endpoints" / "logits.npz")
         return endpoint_rows(expected, measured)
 
     def configuration(self) -> list[rows.Row]:

@@ -28,7 +28,8 @@ from model.corpus import load_corpus
 from model.parameters import initial_parameters, load_parameters, save_parameters
 from model.programs import entry
 from model.programs.probe_target import require_code, require_signs
-from model.programs.run_target import LOGITS, PLACEMENT, TRACE, Workload, timed, trace
+from model.programs.run_endpoints import LOGITS
+from model.programs.run_target import PLACEMENT, TRACE, Workload, timed, trace
 from model.programs.train_controller import Controller, leaving_together, tell_answer
 from model.refusal import ReasonCode, Refused
 from model.shared_checkpoint import gathered_digests

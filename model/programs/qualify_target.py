@@ -143,6 +143,12 @@ class Target:
             environment={"JAX_PLATFORMS": "cpu"},
         )
 
+    def endpoints(self) -> None:
+        """Runs the endpoints of the release, or of what a training begins with."""
+        if self.asked.parameters is not None:
+            shutil.copyfile(self.asked.parameters, self.out / "parameters.npz")
+        self._run("endpoints", "run_endpoints", self._release())
+
     def trained(self) -> None:
         """Trains from the seeds."""
         self._train("trained")
@@ -173,41 +179,18 @@ class Target:
         self._train("resumed", {"restore_folder": folder})
 
     def executed(self) -> None:
-        """Runs the release: endpoints, placement, trace, timings."""
-        given = self.asked.parameters
-        parameters = self.out / "parameters.npz"
-        if given is not None:
-            shutil.copyfile(given, parameters)
-        else:
-            self._keep_parameters(parameters)
-        platform = STARTS_AS[self.asked.expect_platform]
-        self._run(
-            "executed",
-            "run_target",
-            {
-                "model": to_dict(self.config.model),
-                "train": to_dict(self.config.train),
-                "profile": to_dict(self.config.profile),
-                "lowered_for": platform,
-                "parameters": str(parameters),
-                "tokens": str(self.out / "tokens" / "artifacts" / "tokens.npz"),
-            },
-        )
+        """Runs the release: placement, trace, and last its times."""
+        profile = {"profile": to_dict(self.config.profile)}
+        self._run("executed", "run_target", {**self._release(), **profile})
 
-    def _keep_parameters(self, path: Path) -> None:
-        """Takes the trained parameters where no release was given."""
-        import numpy as np
-
-        update = f"update-{TRAINED_UPDATES:06d}"
-        arrays = self.out / "trained" / "checkpoints" / update / "arrays.npz"
-        prefix = "parameters/"
-        with np.load(arrays, allow_pickle=False) as archive:
-            found = {
-                name.removeprefix(prefix): archive[name]
-                for name in archive.files
-                if name.startswith(prefix)
-            }
-        np.savez(path, **found)
+    def _release(self) -> dict[str, Any]:
+        return {
+            "model": to_dict(self.config.model),
+            "train": to_dict(self.config.train),
+            "lowered_for": STARTS_AS[self.asked.expect_platform],
+            "parameters": str(self.out / "parameters.npz"),
+            "tokens": str(self.out / "tokens" / "artifacts" / "tokens.npz"),
+        }
 
     def _train(
         self,

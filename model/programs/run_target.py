@@ -1,4 +1,4 @@
-"""Runs a release on this target: endpoints, placement, a trace, and only then timings.
+"""Runs a release on this target: its placement, a trace, and only then timings.
 
 What comes out is kept as arrays and counts; whether it is right is judged elsewhere.
 """
@@ -20,21 +20,20 @@ from model.checks import tracing as trace_checks
 from model.config import ModelConfig, ProfileConfig, TrainConfig, from_dict
 from model.parameters import load_parameters
 from model.programs import entry
-from model.target_endpoints import endpoint_logits, loaded_programs, training_program
+from model.target_endpoints import loaded_programs, training_program
 from model.target_observation import traced_file
 from model.tokenizer import prompt_tokens
 from model.tracing import CACHED_DECODE, PREFILL, TRAINING_UPDATE, Region
 from model.training import dropout_key
 
 POLICY = "fp32"
-LOGITS = "logits.npz"
 PLACEMENT = "placement.json"
 TRACE = "trace.json"
 TIMER = "time.perf_counter_ns, ns; from the call to every output being ready"
 
 
 def main(request: dict[str, Any], out: Path) -> None:
-    """Executes everything once for its values, then for a trace, then for its times.
+    """Executes everything once for its place, then for a trace, then for its times.
 
     Args:
         request: ``model``, ``train``, ``profile`` (settings), ``lowered_for``,
@@ -46,12 +45,9 @@ def main(request: dict[str, Any], out: Path) -> None:
     settings = from_dict(ProfileConfig, request["profile"])
     parameters = load_parameters(Path(request["parameters"]), model)
     with np.load(request["tokens"], allow_pickle=False) as archive:
-        tokens = {split: archive[split] for split in ("train", "heldout")}
+        tokens = archive["train"]
     programs = loaded_programs(model, train, request["lowered_for"])
-    logits = endpoint_logits(programs, parameters, tokens["heldout"], model)
-    np.savez(out / LOGITS, allow_pickle=False, **logits)
-
-    workload = Workload(programs, parameters, tokens["train"], train, settings)
+    workload = Workload(programs, parameters, tokens, train, settings)
     _write_json(out / PLACEMENT, workload.placement())
     _write_json(out / TRACE, trace(workload, out, settings.regions))
     # Times last: nothing that went wrong before may be hidden by a number.

@@ -52,7 +52,7 @@ def test_the_script_needs_neither_workflow_nor_warehouse(rehearsed: Path) -> Non
     """What it imports is this package, JAX, NumPy and the standard library."""
     programs = (
         *("qualify_target", "probe_target", "tokenize_corpus"),
-        *("train_model", "run_target"),
+        *("train_model", "run_endpoints", "run_target"),
     )
     closure = source_closure(*(f"model.programs.{name}" for name in programs))
     assert all(name.partition(".")[0] == "model" for name, _ in closure.modules)
@@ -140,7 +140,7 @@ def test_a_synthetic_record_is_refused_where_the_manifest_hides_it(
 
 
 def _flip(folder: Path) -> None:
-    path = folder / "executed" / "logits.npz"
+    path = folder / "endpoints" / "logits.npz"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)

@@ -136,7 +136,7 @@ def _device(**changes: Any) -> dict[str, Any]:
 
 def _shift_logits(folder: Path, policy: str, by: float) -> None:
     change_arrays(
-        folder / "executed" / "logits.npz",
+        folder / "endpoints" / "logits.npz",
         lambda name, array: array + by * name.startswith(policy),
     )
 

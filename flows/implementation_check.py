@@ -177,6 +177,9 @@ def checked_claims(
             _config(),
             corpus_files(None),
             runtime_fingerprint(),
+            # The corpus and recipe are the declared ones; `checked_claims` leaves out
+            # what counts whole samples.
+            is_declared=True,
             fork_server=fork_server,
         )
         with progress.listening(ProgressLines().hear):

@@ -30,7 +30,9 @@ cases        each must be there: a row whose case_name is it, or begins with it 
 required_count  rows that each case needs (or all rows together, without cases)
 presets      where it is required; every preset when left out
 scope        "declared" when it holds only for the configuration and corpus exactly as
-             the preset declares them, such as a literal count; otherwise "any"
+             the preset declares them, such as a literal count; "whole" when the
+             samples of the checks must be too, of which `harness check` takes fewer;
+             otherwise "any"
 sampling     the recorded rule, when a preset samples the cases
 """
 
@@ -80,7 +82,7 @@ class Requirement:
     """Rows that each case needs."""
     presets: tuple[str, ...]
     """Presets it is required in; empty for all."""
-    scope: Literal["any", "declared"]
+    scope: Literal["any", "declared", "whole"]
     """Whether it needs the configuration and corpus exactly as declared."""
     sampling: str
     """The rule by which cases were sampled; empty when none was."""
@@ -215,9 +217,9 @@ def _check_rest(where: str, requirement: Requirement) -> None:
     count = requirement.required_count
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ContractError(f"{where}: required_count is {count!r}, not 1 or more.")
-    if requirement.scope not in ("any", "declared"):
+    if requirement.scope not in ("any", "declared", "whole"):
         raise ContractError(
-            f"{where}: scope is {requirement.scope!r}, not any or declared."
+            f"{where}: scope is {requirement.scope!r}, not any, declared or whole."
         )
     has_number = requirement.relation in NUMERIC_RELATIONS | {"reported"}
     if not isinstance(requirement.unit, str) or has_number != bool(requirement.unit):

@@ -22,6 +22,7 @@ from tasks.evaluate_heldout import evaluate_heldout
 from tasks.tokenize_corpus import tokenize_corpus
 from tasks.train_model import train_model
 from tasks.trial import Trial
+from warehouse.contract import read_contract
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "implementations"
 SETTINGS = (
@@ -59,7 +60,8 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
     wrong.write_text(wrong.read_text("utf-8") + WRONG, "utf-8")
     config = override(preset("fixture"), SETTINGS)
     root = folder / "store"
-    trial = Trial(root, config, corpus_files(None), runtime_fingerprint())
+    corpus, runtime = corpus_files(None), runtime_fingerprint()
+    trial = Trial(root, config, corpus, runtime, is_declared=True)
     good = trial.run(
         "good",
         (tokenize_corpus, train_model, evaluate_heldout),
@@ -106,6 +108,46 @@ def test_a_shifted_target_and_a_counted_pad_are_found(
     assert {"1.9", "1.10"} <= revised
     assert not {"1.7", "1.8"} & revised
     assert rows["1.10"]["status"] == "unmet"
+
+
+def test_a_check_asks_what_needs_the_declared_corpus_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dropout, its seeds and the order of every epoch are judged by nothing else."""
+    asked: dict[str, Any] = {}
+
+    class Stopped(Exception):
+        pass
+
+    def trial(*_: object, **named: object) -> None:
+        asked.update(named)
+        raise Stopped
+
+    monkeypatch.setattr(implementation_check, "Trial", trial)
+    with pytest.raises(Stopped):
+        implementation_check.checked_claims(None, 1, [1])
+    assert asked["is_declared"] is True
+
+
+def test_a_check_counts_no_sample_that_it_takes_smaller(
+    tried: dict[str, list[Row]],
+) -> None:
+    """The contract has literal counts of samples; the others are all asked."""
+    whole = {
+        (claim.id, item.measure)
+        for claim in read_contract()
+        for item in claim.requirements
+        if item.scope == "whole"
+    }
+    assert ("1.9", "targets_compared") in whole
+    assert {"dropout_gradient_directional_difference"} <= {
+        item.measure
+        for claim in read_contract()
+        for item in claim.requirements
+        if item.scope == "declared"
+    }
+    verdicts = _verdicts(tried["good"])
+    assert verdicts["1.9"] == verdicts["1.10"] == "accept"
 
 
 class Command:

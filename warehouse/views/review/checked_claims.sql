@@ -1,5 +1,5 @@
 -- grain: claim
--- reads: claim_steps, raw.selection, raw.claims
+-- reads: claim_steps, raw.selection, raw.claims, raw.contract
 -- review: what the stages of this run show of each claim, and its most telling row
 -- about: the selected subject
 with
@@ -16,6 +16,12 @@ claims as (
     select * from raw.claims
 ),
 
+-- a check takes smaller samples than the declared ones, which these count
+whole as (
+    select requirement_id from raw.contract
+    where scope = 'whole'
+),
+
 -- a check of one review task has few of the stages; rows of the others are elsewhere
 asked as (
     select
@@ -29,6 +35,9 @@ asked as (
     from steps
     inner join selection
         on steps.subject = selection.subject
+    left join whole
+        on steps.requirement_id = whole.requirement_id
+    where whole.requirement_id is null
 ),
 
 counted as (

@@ -113,4 +113,10 @@ def measure_other_losses(
 
 
 def _bits(loss: np.ndarray | np.float32) -> str:
+    """Returns the bits of a loss; what is no number is told by name and has none.
+
+    Two that broke down part in their bits as two losses do.
+    """
+    if not np.isfinite(loss):
+        return str(np.float32(loss))
     return f"0x{int(np.asarray(loss, np.float32).view(np.uint32)):08x}"

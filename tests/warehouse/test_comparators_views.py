@@ -6,11 +6,14 @@ hold the relations, the results of a comparison, and the sums one by one.
 
 import pytest
 
+from model.checks.rows import comparison
+from tests.comparators import MET, UNMET, statuses
 from tests.warehouse.made_rows import (
     OPEN,
     REAL,
     REVISE,
     number,
+    refusal,
     rewrite,
     verdict_of,
     with_value,
@@ -49,6 +52,46 @@ def test_no_relation_is_kept_by_what_is_no_number(
     rewrite(made, execution, "measurements", with_value("value_real", value, REAL))
     rule = claim(requirement(relation=relation, limit=0.5))
     assert verdict_of(opened(rule, names=["verdicts"])) == REVISE
+
+
+SIDES = [
+    *[(each, "0x40a00000") for each in ("nan", "-NaN", "inf", "-inf", "Infinity")],
+    *[("0x40a00000", each) for each in ("nan", "NaN", "+inf", "-inf")],
+    *[("nan", "nan"), ("inf", "inf"), ("inf", "-inf"), ("", "nan"), ("", "")],
+]
+
+
+@pytest.mark.parametrize("relation", ["identical", "different"])
+def test_no_text_of_what_is_no_number_is_alike_or_different(tmp_path, relation):
+    """A loss that broke down differs from every other, and shows nothing by it."""
+    rows = [rows_of_text(*sides) for sides in SIDES]
+    assert MET not in statuses(tmp_path, rows, relation)
+
+
+def test_different_texts_are_different_and_equal_ones_are_not(tmp_path):
+    rows = [rows_of_text("0x40a00000", "0x40a00001"), rows_of_text("7", "7")]
+    assert statuses(tmp_path, rows, "different") == [MET, UNMET]
+
+
+def test_a_number_that_is_none_is_not_even_reported(made, opened, claim, requirement):
+    execution = made.execute(STAGE, [number(0.5)])
+    made.run("run-1")
+    change = with_value("value_real", float("nan"), REAL)
+    rewrite(made, execution, "measurements", change)
+    rule = claim(requirement(relation="reported", limit=None))
+    assert verdict_of(opened(rule, names=["verdicts"])) == REVISE
+
+
+@pytest.mark.parametrize("code", [None, "", "nan"])
+def test_no_refusal_is_one_without_its_code(made, opened, claim, requirement, code):
+    made.execute(STAGE, [refusal("cache_full", code)])
+    made.run("run-1")
+    rule = claim(requirement(relation="refused", limit=None, unit=""))
+    assert verdict_of(opened(rule, names=["verdicts"])) == REVISE
+
+
+def rows_of_text(expected: str, measured: str) -> dict[str, str]:
+    return comparison("1.1", "bits", "", expected, measured, "another computation")
 
 
 @pytest.mark.parametrize("value", [INF, -INF])

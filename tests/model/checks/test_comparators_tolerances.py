@@ -18,7 +18,7 @@ from model.checks.cache_storage import CodeTally
 from model.checks.dense import _differing
 from model.checks.differences import largest_difference, largest_value
 from model.checks.evaluation import _largest_mean_error, measure_token_rows
-from model.checks.first_loss import RecordedLoss
+from model.checks.first_loss import RecordedLoss, measure_other_losses
 from model.checks.policies import _reason
 from model.checks.precision import compare_logits, summary_rows
 from model.checks.rows import real, real_comparison
@@ -282,12 +282,25 @@ def test_a_recorded_loss_that_is_no_number_is_not_the_one_before_its_update(
     key_data = np.zeros(2, np.uint32)
     recorded = RecordedLoss(update=1, nats=NAN, documents=documents, key_data=key_data)
     row, _ = recorded.compared("loss", spoiled, model, key=False)
-    # A NaN has a sign too.
-    same = np.uint32(int(row["measured"], 16)).view(np.float32)
-    recorded = replace(recorded, nats=float(same))
-    row, _ = recorded.compared("loss", spoiled, model, key=False)
-    assert row["expected"] == row["measured"]
+    assert row["expected"] == row["measured"] == "nan"
     assert statuses(tmp_path, [row]) == [UNMET]
+
+
+def test_a_recorded_loss_does_not_part_from_one_that_is_no_number(
+    tmp_path: Path,
+) -> None:
+    """Any loss has other bits than a NaN, and is no other loss by that."""
+    model = replace(fixture().model, dropout_rate=0.0)
+    parameters = initial_parameters(model, 3)
+    spoiled = {**parameters, "lm_head.weight": parameters["lm_head.weight"] * NAN}
+    documents = np.full((1, model.context_tokens + 1), 9, np.int32)
+    key_data = np.zeros(2, np.uint32)
+    for at, nats in enumerate((5.0, NAN, INF)):
+        recorded = RecordedLoss(
+            update=1, nats=nats, documents=documents, key_data=key_data
+        )
+        rows = measure_other_losses(recorded, spoiled, spoiled, model)
+        assert statuses(tmp_path / str(at), rows, "different") == [UNMET, UNMET]
 
 
 def test_parameters_of_another_shape_are_not_stretched_to_the_expected() -> None:

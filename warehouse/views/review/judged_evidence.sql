@@ -28,7 +28,10 @@ completeness as (
             when evidence_kind = 'comparison' and coalesce(measured, '') = ''
                 then 'invalid'
             else 'present'
-        end as presence
+        end as presence,
+        -- what is no number keeps no relation to anything
+        lower(ltrim(expected, '+-')) in ('nan', 'inf', 'infinity')
+        or lower(ltrim(measured, '+-')) in ('nan', 'inf', 'infinity') as is_no_number
     from matched
 ),
 
@@ -41,8 +44,9 @@ held as (
             when 'at_most' then difference <= 0
             when 'at_least' then difference >= 0
             when 'above' then difference > 0
-            when 'identical' then expected = measured and detail = ''
-            when 'different' then expected <> measured
+            when 'identical'
+                then expected = measured and detail = '' and not is_no_number
+            when 'different' then expected <> measured and not is_no_number
             when 'refused' then coalesce(expected = measured, false)
         end as is_met,
         -- how far the value may still go; negative when it went too far

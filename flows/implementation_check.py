@@ -22,7 +22,7 @@ from tasks.corpus_files import corpus_files
 from tasks.errors import ProgramRefused
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
-from tasks.forked_programs import fork_server_of_trial
+from tasks.forked_programs import forking
 from tasks.implementation_files import system_of
 from tasks.interrupt_training import interrupt_training
 from tasks.profile_runtime import profile_runtime
@@ -171,7 +171,7 @@ def checked_claims(
     if file is not None:
         system = {"file": str(file), "time_limit_seconds": str(seconds)}
     name = BUILT_IN if file is None else file.name
-    with temporary_folder("check") as root, fork_server_of_trial() as fork_server:
+    with temporary_folder("check") as root, forking() as fork_server:
         trial = Trial(
             root,
             _config(),

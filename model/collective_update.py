@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from model.config import ModelConfig, TrainConfig
-from model.controllers import meet
+from model.controllers import first_compiles, meet
 from model.data_parallel import ordered_devices, padded_rows
 from model.placement import description_of
 from model.tokenizer import PAD
@@ -87,7 +87,8 @@ class CollectiveUpdate:
         )
         if self.compiled is None:
             self.lowered = self._program(state).lower(*arguments)
-            self.compiled = self.lowered.compile()
+            with first_compiles():
+                self.compiled = self.lowered.compile()
         meet("collective")
         result: tuple[TrainingState, UpdateOutcome] = self.compiled(*arguments)
         return result

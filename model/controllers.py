@@ -12,7 +12,8 @@ import itertools
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,13 @@ HIDDEN_VARIABLES = ("HOSTNAME", "ADDRESS", "ENDPOINT", "COORDINATOR", "CACHE_DIR
 TOLD_VARIABLES = ("JAX_", "XLA_", "TPU_", "LIBTPU_", "CUDA_", "NCCL_", "NPROC")
 MEETING_SECONDS = 1800
 """Longest wait for the others; the launcher loses its patience much earlier."""
-_meetings = itertools.count()
+
+
+class _Together:
+    """What this process and the other controllers have in common."""
+
+    meetings = itertools.count()
+    is_code_shared = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,17 +142,10 @@ def require_place(seat: Seat) -> None:
             ["process"],
         )
     if seat.coordinator is not None and seat.platform == "cpu":
-        _keep_compiled_code()
+        # Here, because a target needs no private name of its JAX for this.
+        from model.shared_code import share
 
-
-def _keep_compiled_code() -> None:
-    """Lets this controller write what it compiles into JAX's compilation cache.
-
-    JAX leaves that to process 0. On CPUs what a controller compiles for its own device
-    fits no other one, so all but process 0 would compile everything again in each gang.
-    JAX has no setting for it; nothing else looks at this number once devices are known.
-    """
-    distributed.global_state.process_id = 0
+        _Together.is_code_shared = share()
 
 
 def _require_backend(seat: Seat) -> None:
@@ -175,9 +175,20 @@ def meet(name: str) -> None:
         name: Where they meet; for messages alone.
     """
     if jax.process_count() > 1:
-        barrier = f"{name}-{next(_meetings)}"
+        barrier = f"{name}-{next(_Together.meetings)}"
         client: Any = distributed.global_state.client
         client.wait_at_barrier(barrier, MEETING_SECONDS * 1000)
+
+
+@contextmanager
+def first_compiles() -> Iterator[None]:
+    """Has controller 0 compile before the others, where they find its code then."""
+    is_later = _Together.is_code_shared and jax.process_index() > 0
+    if is_later:
+        meet("compiled")
+    yield
+    if _Together.is_code_shared and not is_later:
+        meet("compiled")
 
 
 def answer(seat: Seat) -> dict[str, Any]:

@@ -79,10 +79,16 @@ def document_gradient(
     return loss_sum, count, gradients
 
 
-def ordered_sum(values: jax.Array) -> jax.Array:
-    """Returns the sum over the first axis, from left to right, one at a time."""
+def ordered_sum(values: Any) -> Any:
+    """Returns the sum over the first axis, from left to right, one at a time.
+
+    Args:
+        values: A tree of arrays, all with as many places; one loop adds up all of it,
+            because XLA takes its time for each loop that it compiles.
+    """
+    begin = jax.tree.map(lambda x: jnp.zeros_like(x[0]), values)
     return jax.lax.scan(
-        lambda total, value: (total + value, None), jnp.zeros_like(values[0]), values
+        lambda total, value: (jax.tree.map(jnp.add, total, value), None), begin, values
     )[0]
 
 
@@ -103,18 +109,39 @@ def update_in_order(
         gradients: Gradient of each summed loss, documents first, by parameter name.
         optimizer: Adam's settings.
     """
-    loss_sum, count = ordered_sum(loss_sums), jnp.sum(counts)
-    means = {name: mean_of(ordered_sum(x), count) for name, x in gradients.items()}
+    loss_sum, sums = ordered_sum((loss_sums, gradients))
+    count = jnp.sum(counts)
+    means = {name: mean_of(x, count) for name, x in sums.items()}
     loss = mean_of(loss_sum, count)
     return finish_update(state, loss, loss_sum, count, means, optimizer)
 
 
 def gather_controllers(tree: Any) -> Any:
-    """Returns the arrays of all controllers in their order, on the host."""
+    """Returns the arrays of all controllers in their order, on the host.
+
+    They go as bytes and all at once: an exchange for each array would be a program to
+    compile for each shape, and one more meeting.
+    """
     if jax.process_count() == 1:
         return tree
+    leaves = jax.tree.leaves(tree)
     meet("gather")
-    return multihost_utils.process_allgather(tree, tiled=True)
+    gathered = np.asarray(
+        multihost_utils.process_allgather(_as_bytes(leaves), tiled=True)
+    )
+    ends = np.cumsum([each[0].nbytes for each in leaves])[:-1]
+    parts = np.split(gathered, ends, axis=1)
+    arrays = (
+        np.ascontiguousarray(part).view(each.dtype).reshape(-1, *each.shape[1:])
+        for part, each in zip(parts, leaves, strict=True)
+    )
+    return jax.tree.map(lambda _: next(arrays), tree)
+
+
+def _as_bytes(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns the rows of all arrays side by side."""
+    rows = [np.ascontiguousarray(x).reshape(len(x), -1) for x in arrays]
+    return np.concatenate([x.view(np.uint8) for x in rows], axis=1)
 
 
 class SplitUpdate:

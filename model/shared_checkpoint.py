@@ -189,6 +189,8 @@ class _Gate:
     def pass_through(self) -> None:
         if not self.is_passed:
             self.is_passed = True
+            # Controller 0 alone has written, and others came here sooner.
+            meet("bytes")
             self.before()
             meet(self.name)
 

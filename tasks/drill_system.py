@@ -20,7 +20,7 @@ from tasks.drill_recovery import drill_recovery
 from tasks.errors import StageError
 from tasks.evaluate_heldout import evaluate_heldout
 from tasks.export_endpoints import export_endpoints
-from tasks.forked_programs import fork_server_of_trial
+from tasks.forked_programs import forking
 from tasks.interrupt_training import interrupt_training
 from tasks.profile_runtime import profile_runtime
 from tasks.program_environment import root_of
@@ -110,7 +110,7 @@ def drill_system(
     root = work.scratch("trials")
     corpus = corpus_files(manifest_path)
     # What a smaller system breaks without a fault is no fault's doing, and is told so.
-    with fork_server_of_trial() as fork_server:
+    with forking() as fork_server:
         trial = Trial(
             root,
             tried,

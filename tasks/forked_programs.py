@@ -1,8 +1,9 @@
-"""Programs that are forked from a process that has imported JAX, for trials.
+"""Programs that are forked from a process that has imported JAX.
 
 A trial starts one program after another, hundreds in a drill, and half of the time of
-each would go into importing JAX. A forked one is a process of its own as any other:
-with its own session, streams, environment and memory, ended in the same ways.
+each would go into importing JAX; the controllers of a rehearsal would import it side by
+side. A forked one is a process of its own as any other: with its own session, streams,
+environment and memory, ended in the same ways.
 """
 
 from __future__ import annotations
@@ -50,14 +51,20 @@ class Forked:
 class ForkServer:
     """The process that programs are forked from."""
 
-    def __init__(self, imported: Sequence[str] = IMPORTED) -> None:
+    def __init__(
+        self,
+        imported: Sequence[str] = IMPORTED,
+        changes: Mapping[str, str] | None = None,
+    ) -> None:
         """Starts it; the first program waits until everything is imported.
 
         Args:
             imported: Modules that are there before a program is forked.
+            changes: Variables that differ, for JAX to read and for each program.
         """
+        self.changes = dict(changes) if changes is not None else None
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = program_environment(root_of("model"))
+        environment = program_environment(root_of("model"), changes)
         # Each fork is told where its own modules lie; here is nothing to find.
         del environment["PYTHONPATH"]
         self._control = own
@@ -131,14 +138,17 @@ class ForkServer:
 
 
 @contextmanager
-def fork_server_of_trial() -> Iterator[ForkServer | None]:
-    """Has a fork server for as long as a trial takes, where the system has sockets for
-    it; None elsewhere, and programs are started as in a run.
+def forking(changes: Mapping[str, str] | None = None) -> Iterator[ForkServer | None]:
+    """Has a fork server for as long as the block takes, where the system has sockets
+    for it; None elsewhere, and every program is started anew.
+
+    Args:
+        changes: Variables that differ for the programs that are forked from it.
     """
     if sys.platform != "linux":
         yield None
         return
-    server = ForkServer()
+    server = ForkServer(changes=changes)
     try:
         yield server
     finally:

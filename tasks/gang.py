@@ -45,7 +45,8 @@ class Patience:
     step_seconds: float = 60.0
     """From one sign of progress of a controller to its next, after that."""
     follow_seconds: float = 1.0
-    """From the first failure to the end of all, for the failed one to be told apart."""
+    """From the first failure to the end of all, if the failed one cannot be told apart
+    from those that it took along."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,8 +260,7 @@ class _Gang:
         """Returns when all are over, or the first failure can be told."""
         while not all(each.is_over for each in self.controllers):
             if any(each.error for each in self.controllers):
-                # A dead controller takes others along; it is found among the first.
-                time.sleep(self.patience.follow_seconds)
+                self._wait_until_told_apart()
                 break
             ended = self._told_to_end() or self._silent()
             if ended:
@@ -268,6 +268,12 @@ class _Gang:
                 return
             time.sleep(LOOK_SECONDS)
         self.first_failure = self._failure()
+
+    def _wait_until_told_apart(self) -> None:
+        """Waits for the failure of the one that took the others along."""
+        patient_until = time.monotonic() + self.patience.follow_seconds
+        while not self._own_failures() and time.monotonic() < patient_until:
+            time.sleep(LOOK_SECONDS)
 
     def _told_to_end(self) -> tuple[int, str] | None:
         why = self.ending()
@@ -291,11 +297,18 @@ class _Gang:
     def _failure(self) -> tuple[int, str] | None:
         """Returns the failed controller, one that no other took along if there is."""
         failed = [(i, c) for i, c in enumerate(self.controllers) if c.error is not None]
-        own = [(i, c) for i, c in failed if _return_code(c) not in FOLLOWS]
-        for place, controller in own or failed:
+        for place, controller in self._own_failures() or failed:
             number = self.first + place
             return number, f"controller {number}: {_how(controller)}"
         return None
+
+    def _own_failures(self) -> list[tuple[int, _Controller]]:
+        """Returns those that failed and that no other took along, with their places."""
+        return [
+            (place, controller)
+            for place, controller in enumerate(self.controllers)
+            if controller.error is not None and _return_code(controller) not in FOLLOWS
+        ]
 
     def _end_all(self) -> None:
         with self.lock:

@@ -4,9 +4,11 @@ A rehearsal asks the same of both, so that what is shown of one is shown of the 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from tasks.forked_programs import ForkServer
 from tasks.gang import Disturbance, GangRun, Patience, run_gang
 from tasks.run_program import ProgramCall
 
@@ -46,9 +48,15 @@ class ThisMachine:
 
     platform = "cpu"
 
-    def __init__(self, folder: Path) -> None:
-        """Has checkpoints lie in a folder."""
+    def __init__(self, folder: Path, fork_server: ForkServer | None = None) -> None:
+        """Has checkpoints lie in a folder.
+
+        Args:
+            folder: That folder.
+            fork_server: What controllers are forked from; None starts each anew.
+        """
         self.checkpoints = str(folder)
+        self.fork_server = fork_server
 
     def run(
         self,
@@ -57,7 +65,8 @@ class ThisMachine:
         disturbance: Disturbance | None,
     ) -> GangRun:
         """Runs a gang on this machine."""
-        return run_gang(calls, patience, disturbance)
+        own = [replace(call, fork_server=self.fork_server) for call in calls]
+        return run_gang(own, patience, disturbance)
 
     def written(self) -> dict[str, bool]:
         """Returns the checkpoints that lie there, and whether each is committed."""

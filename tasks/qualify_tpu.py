@@ -14,7 +14,10 @@ from model.config import ModelConfig, TargetConfig, TrainConfig, to_dict
 from model.refusal import ReasonCode
 from tasks.accelerators import DEFAULTS, Accelerator, known_accelerator
 from tasks.errors import ProgramFailed, ProgramRefused, ProgramTimedOut
-from tasks.rehearsal import PROGRAMS, RECORDS, rehearsal_for, rehearse_two
+from tasks.forked_programs import ForkServer, forking
+from tasks.program_environment import controller_environment
+from tasks.rehearsal import PROGRAMS, RECORDS
+from tasks.rehearse_two import rehearsal_for, rehearse_two
 from tasks.stage import stage
 from tasks.target_at_hand import PROBE, ask_elsewhere, is_here
 from tasks.target_challenge import new_challenge
@@ -47,7 +50,6 @@ DRESSED = {
     "CUDA_VISIBLE_DEVICES": "0",
     "JAX_PLATFORMS": "cpu",
 }
-CPU = {"JAX_PLATFORMS": "cpu"}
 
 
 @stage(
@@ -80,21 +82,26 @@ def qualify_tpu(
         target: Expected platform and accelerator.
     """
     accelerator = known_accelerator(target.accelerator, target.platform)
-    rehearsal = rehearsal_for(work, tokens, model, train)
     programs = {"model": to_dict(model), "train": to_dict(train)}
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        alone = pool.submit(rehearsal.train_alone) if rehearsal else None
-        _ask_for_the_target(work, target)
+    with (
+        forking(controller_environment("cpu")) as fork_server,
+        ThreadPoolExecutor(max_workers=1) as pool,
+    ):
+        rehearsal = rehearsal_for(work, tokens, model, train, fork_server)
+        rehearsed = pool.submit(rehearse_two, rehearsal) if rehearsal else None
+        _ask_for_the_target(work, target, fork_server)
         work.run(EXPORT, programs, label="exported")
         _compile(work, programs, accelerator)
-    _record_steps(work, accelerator, exported.artifact("release.json").sha256)
-    if rehearsal is not None and alone is not None:
-        alone.result()
-        rehearse_two(rehearsal)
+        _record_steps(work, accelerator, exported.artifact("release.json").sha256)
+        if rehearsed is not None:
+            rehearsed.result()
 
 
-def _ask_for_the_target(work: Work, target: TargetConfig) -> None:
+def _ask_for_the_target(
+    work: Work, target: TargetConfig, fork_server: ForkServer | None
+) -> None:
     """Probes under every environment in which a CPU could pass for the target."""
+    cpu = controller_environment("cpu")
     asked = {"target": to_dict(target), **dataclasses.asdict(new_challenge())}
     named_cpu = replace(target, platform="cpu")
     other = TargetConfig(
@@ -104,15 +111,16 @@ def _ask_for_the_target(work: Work, target: TargetConfig) -> None:
     real = {"JAX_PLATFORMS": STARTS_AS[target.platform]}
     mismatch, absent = ReasonCode.PLATFORM_MISMATCH, ReasonCode.TARGET_ABSENT
     for case, changes, environment, expected in (
-        ("platform_cpu", {}, CPU, mismatch),
+        ("platform_cpu", {}, cpu, mismatch),
         ("platform_unset", {}, {"JAX_PLATFORMS": ""}, mismatch),
         ("cpu_named_as_slice", {}, DRESSED, mismatch),
-        ("target_named_cpu", {"target": to_dict(named_cpu)}, CPU, mismatch),
-        ("other_platform_on_cpu", {"target": to_dict(other)}, CPU, mismatch),
-        ("other_code", {"code_sha256": "0" * 64}, CPU, ReasonCode.CODE_MISMATCH),
+        ("target_named_cpu", {"target": to_dict(named_cpu)}, cpu, mismatch),
+        ("other_platform_on_cpu", {"target": to_dict(other)}, cpu, mismatch),
+        ("other_code", {"code_sha256": "0" * 64}, cpu, ReasonCode.CODE_MISMATCH),
         ("platform_expected", {}, real, absent),
     ):
-        _probe(work, {**asked, "case": case, **changes}, environment, expected)
+        request = {**asked, "case": case, **changes}
+        _probe(work, request, environment, expected, fork_server)
 
 
 def _record_steps(work: Work, accelerator: Accelerator, release_sha256: str) -> None:
@@ -169,6 +177,7 @@ def _probe(
     request: Mapping[str, Any],
     environment: Mapping[str, str],
     expected: ReasonCode,
+    fork_server: ForkServer | None,
 ) -> None:
     """Runs the probe under one environment and records how it was refused.
 
@@ -179,7 +188,13 @@ def _probe(
     received, message = None, ""
     case = str(request["case"])
     try:
-        work.run(PROBE, request, label=case, environment=environment)
+        work.run(
+            PROBE,
+            request,
+            label=case,
+            environment=environment,
+            fork_server=fork_server,
+        )
     except ProgramRefused as refused:
         received, message = refused.code, str(refused)
         work.gather(refused.run)

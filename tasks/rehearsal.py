@@ -15,6 +15,7 @@ from typing import Any
 from model.config import ModelConfig, TrainConfig, to_dict
 from model.folders import source_sha256
 from tasks.controller_answers import answer_rows
+from tasks.forked_programs import ForkServer
 from tasks.gang import Disturbance, GangRun, Patience, seats
 from tasks.gang_endings import require_as_meant
 from tasks.hosts import Hosts, ThisMachine
@@ -38,6 +39,10 @@ RESTART = "5.12"
 LAST_UPDATE = 8
 LEAST_UPDATES = 3
 DEADLINE_SECONDS = 600.0
+ALONE = ("whole", "split")
+"""Programs that train in one process: the production update, and the split one."""
+COMPARED = "compared"
+"""Label of the program that sets gangs beside the training in one process."""
 NOTHING = "nothing"
 
 Training = dict[str, Any]
@@ -83,6 +88,7 @@ class Rehearsal:
         plan: Plan,
         hosts: Hosts | None = None,
         protocol: Protocol | None = None,
+        fork_server: ForkServer | None = None,
     ) -> None:
         """Fetches the tokens and digests the code that controllers have to run.
 
@@ -94,11 +100,12 @@ class Rehearsal:
             plan: Which updates are made.
             hosts: Where gangs run; None for this machine.
             protocol: What controllers do beside their trainings; None for nothing.
+            fork_server: What controllers on this machine are forked from.
         """
         files = work.fetch(tokens, "tokens.npz", "corpus.json")
-        here = ThisMachine(work.scratch("checkpoints") / "interrupted")
-        self.here: Hosts = here
-        self.hosts = hosts or here
+        here = ThisMachine(work.scratch("checkpoints") / "interrupted", fork_server)
+        self.here = here
+        self.hosts: Hosts = hosts or here
         self.work = work
         self.plan = plan
         self.protocol = protocol
@@ -112,19 +119,23 @@ class Rehearsal:
         }
         self.code_sha256 = source_sha256(root_of("model") / "model")
         self.checkpoints = self.hosts.checkpoints
-        self.alone: Path | None = None
+        self.alone: dict[str, Path] = {}
         self.gangs: list[dict[str, Any]] = []
 
-    def train_alone(self) -> None:
-        """Trains in one process, by the production update and by the split one."""
+    def train_alone(self, program: str) -> None:
+        """Trains in one process, which is what gangs are held against.
+
+        Args:
+            program: One of `ALONE`.
+        """
         gang = self.run(
-            "alone",
+            f"alone {program}",
             1,
-            [training("whole"), training("split")],
+            [training(program)],
             is_answered=False,
             hosts=self.here,
         )
-        self.alone = gang.runs[0].out
+        self.alone[program] = gang.runs[0].out
 
     def train_and_lose_one(self, count: int) -> GangRun:
         """Trains by both programs, then a third time and loses a controller there.
@@ -161,6 +172,15 @@ class Rehearsal:
         self._compare_later(gang, trained=["split", "collective"])
         self.record_writers("same", gang)
         return gang
+
+    def train_split(self, count: int) -> None:
+        """Trains by the split program alone, for its bits.
+
+        Args:
+            count: Controllers.
+        """
+        gang = self.run(f"split by {count}", count, [training("split")])
+        self._compare_later(gang, is_split_alone=True)
 
     def restart(
         self,
@@ -260,9 +280,12 @@ class Rehearsal:
             {
                 **self.asked,
                 "last_update": self.plan.last,
-                "alone": str(self.alone),
+                "alone": {name: str(out) for name, out in self.alone.items()},
                 "gangs": self.gangs,
             },
+            label=COMPARED,
+            environment=controller_environment(self.here.platform),
+            fork_server=self.here.fork_server,
         )
 
     def _compare_later(
@@ -270,19 +293,21 @@ class Rehearsal:
         gang: GangRun,
         trained: Sequence[str] = (),
         restarts: Mapping[str, str] | None = None,
+        *,
+        is_split_alone: bool = False,
     ) -> None:
         self.gangs.append(
             {
                 "outs": [str(run.out) for run in gang.runs],
                 "trained": list(trained),
                 "restarts": dict(restarts or {}),
+                "is_split_alone": is_split_alone,
             }
         )
 
     def last_state(self) -> str:
         """Returns the digest of the last state of the split program in one process."""
-        assert self.alone is not None
-        state = _state_after(self.alone, "split", self.plan.last)
+        state = _state_after(self.alone["split"], "split", self.plan.last)
         # Two trainings that never came there have not ended alike.
         return "" if state == NOTHING else state
 
@@ -365,32 +390,3 @@ def training(program: str, label: str = "", **options: Any) -> Training:
     name = label or program
     suffix = f"-{name.replace(' ', '-')}"
     return {"label": name, "program": program, "suffix": suffix, **options}
-
-
-def rehearsal_for(
-    work: Work, tokens: Execution, model: ModelConfig, train: TrainConfig
-) -> Rehearsal | None:
-    """Returns the rehearsal of a training; None where it has nothing to show.
-
-    Args:
-        work: The working side of a stage.
-        tokens: The tokenized corpus.
-        model: Shape of the model.
-        train: Recipe and seeds.
-    """
-    plan = plan_for(train)
-    if plan is None or train.batch_documents < 2:
-        return None  # nothing to share or to restart: not demonstrated
-    return Rehearsal(work, tokens, model, train, plan)
-
-
-def rehearse_two(rehearsal: Rehearsal) -> None:
-    """Rehearses with two controllers what the whole run shows of a target.
-
-    Args:
-        rehearsal: Has trained in one process already.
-    """
-    rehearsal.train_and_lose_one(2)
-    rehearsal.record_uncommitted("same")
-    rehearsal.restart("same", 2, rehearsal.checkpoints, gang_name="restarted")
-    rehearsal.compare()

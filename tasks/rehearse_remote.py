@@ -12,7 +12,7 @@ import secrets
 from model.config import ModelConfig, ProfileConfig, TrainConfig
 from model.limits import require
 from tasks.gang_endings import FAILED, ending_rows
-from tasks.rehearsal import PROGRAMS, RECORDS
+from tasks.rehearsal import ALONE, PROGRAMS, RECORDS
 from tasks.rehearsal_on_hosts import CONTROLLER, Occasion, hosts_together
 from tasks.stage import stage
 from tasks.work import Work
@@ -69,7 +69,8 @@ def rehearse_remote(
     )
     settings = (model, train, profile)
     with hosts_together(work, inputs, tokens, settings, occasion) as hosts:
-        hosts.rehearsal.train_alone()
+        for program in ALONE:
+            hosts.rehearsal.train_alone(program)
         killed = hosts.lose_one()
         work.record(*ending_rows("killed", killed, FAILED, controllers - 1))
         hosts.go_on()

@@ -12,9 +12,12 @@ from pathlib import Path
 
 from model.config import ModelConfig, TrainConfig
 from model.limits import require, validate_controllers
+from tasks.forked_programs import forking
 from tasks.gang import Disturbance, GangRun, Patience, run_until_done
 from tasks.gang_endings import FAILED, LEFT, compared, ending_rows
+from tasks.program_environment import controller_environment
 from tasks.rehearsal import (
+    ALONE,
     PROGRAMS,
     RECORDS,
     Plan,
@@ -31,6 +34,8 @@ from warehouse.store import Execution
 # Short enough for a proof; a target waits as long as its slowest update takes.
 IMPATIENT = Patience(step_seconds=20.0)
 INITIALIZATION_SECONDS = 10
+SPLIT_BY = (2, 4)
+"""Numbers of processes whose bits have to be those of one, whatever was asked for."""
 SECONDS_BETWEEN_UPDATES = 1.0
 
 
@@ -55,14 +60,19 @@ def rehearse_target(
     require(plan is not None, f"train.updates is {train.updates}", "at least 3")
     validate_controllers(controllers, train)
     assert plan is not None
-    rehearsal = Rehearsal(work, tokens, model, train, plan)
-    rehearsal.train_alone()
-    killed = rehearsal.train_and_lose_one(controllers)
-    work.record(*ending_rows("killed", killed, FAILED, controllers - 1))
-    _restart_all_ways(work, rehearsal, controllers)
-    rehearse_sharded(work, rehearsal, controllers)
-    _fail_all_ways(work, rehearsal, controllers)
-    rehearsal.compare()
+    with forking(controller_environment("cpu")) as fork_server:
+        rehearsal = Rehearsal(work, tokens, model, train, plan, fork_server=fork_server)
+        for program in ALONE:
+            rehearsal.train_alone(program)
+        killed = rehearsal.train_and_lose_one(controllers)
+        work.record(*ending_rows("killed", killed, FAILED, controllers - 1))
+        for count in sorted({*SPLIT_BY} - {controllers}):
+            if count <= train.batch_documents:
+                rehearsal.train_split(count)
+        _restart_all_ways(work, rehearsal, controllers)
+        rehearse_sharded(work, rehearsal, controllers)
+        _fail_all_ways(work, rehearsal, controllers)
+        rehearsal.compare()
 
 
 def _restart_all_ways(work: Work, rehearsal: Rehearsal, controllers: int) -> None:

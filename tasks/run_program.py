@@ -130,8 +130,9 @@ def _start(call: ProgramCall, request: Path, errors: BinaryIO) -> children.Proce
     environment = program_environment(
         call.module_root or root_of(call.program), call.environment
     )
+    server = call.fork_server
     # JAX reads its settings when it is imported, which the server has done.
-    if call.fork_server is None or call.environment is not None or call.prefix:
+    if server is None or call.environment != server.changes or call.prefix:
         return children.start(
             [*call.prefix, sys.executable, "-m", call.program, str(request)],
             folder=call.folder,
@@ -139,7 +140,7 @@ def _start(call: ProgramCall, request: Path, errors: BinaryIO) -> children.Proce
             errors=errors,
         )
     return children.fork(
-        call.fork_server,
+        server,
         call.program,
         request,
         folder=call.folder,

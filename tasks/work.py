@@ -111,6 +111,7 @@ class Work:
         deadline_seconds: float = DEADLINE_SECONDS,
         gather: bool = True,
         is_release_alone: bool = False,
+        fork_server: ForkServer | None = None,
     ) -> ProgramRun:
         """Runs a program of this stage in a fresh process and gathers its results.
 
@@ -126,6 +127,8 @@ class Work:
             gather: Whether its rows and artifacts become the stage's.
             is_release_alone: Whether it runs exported functions and none of a user's
                 file, which is then not loaded: what it computes would be in the way.
+            fork_server: What it is forked from where its variables are the server's;
+                None is what all programs of this work are forked from.
 
         Returns:
             What is known about the process that ended.
@@ -143,7 +146,7 @@ class Work:
             module_root=module_root,
             prefix=prefix,
             deadline_seconds=deadline_seconds,
-            fork_server=self._fork_server,
+            fork_server=fork_server or self._fork_server,
         )
         try:
             with self._spending(PROGRAMS):

@@ -248,6 +248,17 @@ def same_states(
     return rows
 
 
+def split_states(expected: Rows, updates: Sequence[Rows]) -> list[Row]:
+    """Returns one comparison for each controller and update of a split training.
+
+    Args:
+        expected: Rows of the split training in one process.
+        updates: Rows of `controller_updates`, controller by controller.
+    """
+    case = f"processes-{len(updates)}"
+    return same_states(AGREEMENT, "rehearsed_split_state", case, expected, updates)
+
+
 def configuration(case: str, declared: Declared, trained: Trained) -> list[Row]:
     """Returns what each controller trained with against what was declared.
 

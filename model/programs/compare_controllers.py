@@ -27,12 +27,13 @@ def main(request: dict[str, Any], out: Path) -> None:
 
     Args:
         request: `model`, `train`, `tokens`, `corpus`, `last_update`, and result folders
-            of controllers: `alone` (of the process that trained `whole` and `split`)
+            of controllers: `alone` (of the processes that trained `whole` and `split`)
             and `gangs`, each with `outs` in the order of controllers, `trained` (labels
             of trainings to compare as a whole), `restarts` (case by label) and
-            optionally `resumed`: trainings with a state in parts by label, each with
-            its `case`, what it is held against (`label` and result folder `out`) and
-            whether bits are owed (`is_exact`).
+            optionally `is_split_alone` (it made the split training and no other) and
+            `resumed`: trainings with a state in parts by label, each with its `case`,
+            what it is held against (`label` and result folder `out`) and whether bits
+            are owed (`is_exact`).
         out: Result folder.
     """
     model = from_dict(ModelConfig, request["model"])
@@ -45,25 +46,22 @@ def main(request: dict[str, Any], out: Path) -> None:
     )
     seed = declared.train.initialization_seed
     begin = {name: np.asarray(x) for name, x in initial_parameters(model, seed).items()}
-    alone = Path(request["alone"])
-    whole = _rows(alone, "controller_updates", "whole")
-    split = _rows(alone, "controller_updates", "split")
+    alone = {program: Path(out) for program, out in request["alone"].items()}
+    whole = _rows(alone["whole"], "controller_updates", "whole")
+    split = _rows(alone["split"], "controller_updates", "split")
     rows: list[Row] = []
     for gang in request["gangs"]:
         outs = [Path(each) for each in gang["outs"]]
         for label in gang["trained"]:
             trained = _trained(outs, label)
-            ends = _state(alone, "whole"), _state(outs[0], label)
+            ends = _state(alone["whole"], "whole"), _state(outs[0], label)
             rows += controllers.agreement(label, whole, trained, ends, begin)
             rows += controllers.configuration(label, declared, trained)
             if label == "split":
-                rows += controllers.same_states(
-                    controllers.AGREEMENT,
-                    "rehearsed_split_state",
-                    "",
-                    split,
-                    trained.updates,
-                )
+                rows += controllers.split_states(split, trained.updates)
+        if gang.get("is_split_alone"):
+            made = [_rows(out, "controller_updates", "split") for out in outs]
+            rows += controllers.split_states(split, made)
         for label, case in gang["restarts"].items():
             rows += controllers.same_states(
                 controllers.RESTART,

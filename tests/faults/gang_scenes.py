@@ -172,9 +172,7 @@ def updated(stage: Stage, program: str) -> list[dict[str, Any]]:
     ends = alone.update()[0], together.update()[0]
     rows = checks.agreement(program, [whole], trained, ends, {"a": alone.begin})
     if program == "split":
-        rows += checks.same_states(
-            checks.AGREEMENT, "rehearsed_split_state", "", [whole], gang_rows
-        )
+        rows += checks.split_states([whole], gang_rows)
     declared = SimpleNamespace(
         corpus=SimpleNamespace(document_ids={"train": [f"d{n}" for n in range(4)]}),
         batches=lambda: iter([np.arange(4)]),

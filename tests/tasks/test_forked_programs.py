@@ -10,7 +10,7 @@ import pytest
 
 from tasks import fork_server
 from tasks.errors import ProgramFailed
-from tasks.forked_programs import IMPORTED, ForkServer, fork_server_of_trial
+from tasks.forked_programs import IMPORTED, ForkServer, forking
 from tasks.run_program import ProgramCall, run_program
 from tests.processes import are_gone
 
@@ -93,7 +93,7 @@ def test_a_fork_has_nothing_of_the_one_before(tell, server):
 
 def test_jax_is_imported_before_a_fork_and_no_backend_is_there(tell):
     """A backend has threads, and no fork could use it."""
-    with fork_server_of_trial() as server:
+    with forking() as server:
         _, forked = tell(1, fork_server=server)
     assert forked["threads"] == 1
     assert forked["backends"] == []
@@ -106,6 +106,24 @@ def test_a_program_under_other_variables_is_started(tell, server):
     _, other = tell(2, fork_server=server, environment={"XLA_FLAGS": "--other"})
     assert other["environment"]["XLA_FLAGS"] == "--other"
     assert other["parent"] == os.getpid() != forked["parent"]
+
+
+def test_a_program_under_the_variables_of_its_server_is_forked(tell):
+    changes = {"XLA_FLAGS": "--other"}
+    server = ForkServer((), changes)
+    try:
+        _, forked = tell(1, fork_server=server, environment=changes)
+        _, started = tell(2, fork_server=server)
+    finally:
+        server.end()
+    assert forked["environment"]["XLA_FLAGS"] == "--other"
+    assert started["parent"] == os.getpid() != forked["parent"]
+
+
+def test_nobody_has_to_collect_a_fork_that_has_ended(tell, server):
+    """A gang waits until no process of a controller's session is left."""
+    _, forked = tell(1, fork_server=server)
+    assert are_gone([forked["process"], forked["parent"]])
 
 
 def test_without_its_server_a_program_is_refused_in_a_sentence(tell):

@@ -80,7 +80,7 @@ def test_a_rehearsal_says_nothing_about_a_target(rows: list) -> None:
 def test_restarts_end_in_the_state_of_the_training_that_nothing_interrupted(
     rows: list,
 ) -> None:
-    whole = of(rows, ControllerUpdate, gang="alone", label="split", update=8)
+    whole = of(rows, ControllerUpdate, gang="alone split", label="split", update=8)
     ends = [
         row.state_sha256
         for row in of(rows, ControllerUpdate, update=8, program="split")
@@ -88,6 +88,19 @@ def test_restarts_end_in_the_state_of_the_training_that_nothing_interrupted(
     ]
     assert len(ends) >= 7  # same, larger and killed by two, preempted by one
     assert set(ends) == {whole[0].state_sha256}
+
+
+def test_one_two_and_four_processes_make_the_same_bits(rows: list) -> None:
+    """The whole split training each time, and none that was restored."""
+    whole = of(rows, ControllerUpdate, gang="alone split", label="split")
+    owed = {row.update: row.state_sha256 for row in whole}
+    assert sorted(owed) == list(range(1, 9))
+    for gang, processes in (("trained", 2), ("split by 4", 4)):
+        made = of(rows, ControllerUpdate, gang=gang, label="split")
+        assert {row.process_index for row in made} == set(range(processes))
+        assert {row.process_count for row in made} == {processes}
+        assert len(made) == 8 * processes
+        assert all(row.state_sha256 == owed[row.update] for row in made)
 
 
 def test_a_state_in_parts_ends_in_the_bits_of_as_many_and_near_those_of_more(

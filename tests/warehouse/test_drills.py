@@ -116,6 +116,14 @@ def test_a_fault_of_a_claim_that_nobody_measures_waits(drilled):
     assert views["survivors"] == []
 
 
+def test_a_fault_of_a_claim_that_the_correct_system_breaks_does_not_wait(drilled):
+    """Its one row is broken without the fault too, so nothing could turn it."""
+    unmet = {"rows_met": 0}
+    views = drilled(planted("hidden"), broken("", **unmet), broken("hidden", **unmet))
+    assert [row["outcome"] for row in views["drills"]] == ["survived"]
+    assert [row["fault"] for row in views["survivors"]] == ["hidden"]
+
+
 def test_a_benign_variant_that_is_accused_is_a_false_alarm(drilled):
     views = drilled(
         planted("quiet", is_benign=True), planted("accused", is_benign=True),

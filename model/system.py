@@ -271,6 +271,7 @@ FUNCTIONS = (
         home="model.cache.restore",
         claims=("3.1", "3.5", "3.6"),
         is_traced=True,
+        notes="The code times the scale of its vector, in float32, under every policy.",
     ),
     Function(
         name="dense",

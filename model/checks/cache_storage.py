@@ -2,18 +2,20 @@
 
 Parity between two programs of this system cannot see a wrong quantiser, which would be
 in both. Here the codes and scales of every token and head are rebuilt by NumPy from
-the vectors that the same compiled program was about to store.
+the vectors that the same compiled program was about to store. What the system reads
+back from them is held against their product, for the same reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from model.cache import STORAGE_DTYPES, Cache, cache_arrays, store
+from model.cache import STORAGE_DTYPES, Cache, cache_arrays, restore, store
 from model.checks import rows
 from model.checks.cache import Append, CachedModel, walk
 from model.checks.differences import largest_value
@@ -80,11 +82,25 @@ class CodeTally:
     scales_differing: int = 0
     scales_not_positive: int = 0
     codes_out_of_range: int = 0
+    entries_restored_differing: int = 0
     largest_error_steps: float = 0.0
     first: str = field(default="")
 
-    def add(self, raw: np.ndarray, codes: np.ndarray, scales: np.ndarray) -> None:
-        """Holds stored codes and scales against those of the raw vectors [n, K]."""
+    def add(
+        self,
+        raw: np.ndarray,
+        codes: np.ndarray,
+        scales: np.ndarray,
+        restored: np.ndarray,
+    ) -> None:
+        """Holds stored codes and scales, and what is read back, against the reference.
+
+        Args:
+            raw: Vectors [n, K] before storage.
+            codes: Their codes [n, K].
+            scales: Their scales [n].
+            restored: Vectors [n, K] that the system reads back from codes and scales.
+        """
         cache_policy = {"float32": "fp32", "int8": "int8"}.get(codes.dtype.name, "bf16")
         wanted_codes, wanted_scales = reference.store(raw, cache_policy)
         bits = np.dtype(f"u{codes.dtype.itemsize}")
@@ -96,6 +112,9 @@ class CodeTally:
             np.sum(scales.view(np.uint32) != wanted_scales.view(np.uint32))
         )
         self.scales_not_positive += int(np.sum(~(scales > 0)))
+        # Of a NaN too: it equals nothing.
+        product = reference.restore(codes, scales).astype(np.float32)
+        self.entries_restored_differing += int(np.sum(~(restored == product)))
         if np.any(is_wrong) and not self.first:
             place = tuple(int(i) for i in np.argwhere(is_wrong)[0])
             self.first = (
@@ -112,14 +131,14 @@ class CodeTally:
 
     def rows(self, case: str) -> list[rows.Row]:
         """The tally as rows of ``measurements`` for claim 3.5."""
-        unit = {"codes": "codes", "scales": "scales", "vectors": "vectors"}
         found = [
-            rows.count("3.5", name, case, getattr(self, name), unit[name.split("_")[0]])
+            rows.count("3.5", name, case, getattr(self, name), name.split("_")[0])
             for name in (
                 "vectors",
                 "codes_differing",
                 "scales_differing",
                 "scales_not_positive",
+                "entries_restored_differing",
                 # Only integer codes have a range; real ones could not leave it.
                 *(["codes_out_of_range"] if case.startswith("int8") else []),
             )
@@ -161,8 +180,9 @@ def check_crafted(model: ModelConfig, cache_policy: str) -> list[rows.Row]:
     """Claim 3.5 on crafted vectors, the zero vector among them."""
     raw = crafted_vectors(model.head_width)
     codes, scales = jax.jit(store, static_argnums=1)(jnp.asarray(raw), cache_policy)
+    read = jax.jit(restore)(codes, scales)
     tally = CodeTally()
-    tally.add(raw, np.asarray(codes), np.asarray(scales))
+    tally.add(raw, *(np.asarray(each) for each in (codes, scales, read)))
     return tally.rows(f"{cache_policy}/crafted")
 
 
@@ -185,6 +205,7 @@ class CodeCheck:
         self._is_token = tokens != PAD
         self._model = model
         self._policy = policy
+        self._restore = jax.jit(restore)
         self._tallies = {
             f"{policy.name}/{writer}/{array}": CodeTally()
             for writer in ("prefill", "decode")
@@ -198,9 +219,9 @@ class CodeCheck:
             walk(system, parameters, self._tokens, lengths, self._model, self._policy)
         )
         for array, raw in zip(("keys", "values"), step.vectors, strict=True):
-            codes, scales = _held(step.after, array)
             seen = self._is_token
-            self._add("prefill", array, raw[:, seen], codes[:, seen], scales[:, seen])
+            held = (each[:, seen] for each in self._held(step.after, array))
+            self._add("prefill", array, raw[:, seen], *held)
 
     def observe(self, step: Append) -> None:
         """Tallies the vectors of one append, in the rows that have a token there."""
@@ -211,14 +232,8 @@ class CodeCheck:
         if not here.any():
             return
         for array, raw in zip(("keys", "values"), step.vectors, strict=True):
-            codes, scales = _held(step.after, array)
-            self._add(
-                "decode",
-                array,
-                raw[:, here],
-                codes[:, here, slot],
-                scales[:, here, slot],
-            )
+            held = (each[:, here, slot] for each in self._held(step.after, array))
+            self._add("decode", array, raw[:, here], *held)
 
     def rows(self) -> list[rows.Row]:
         """Rows of ``measurements``, one case a writer and array."""
@@ -231,14 +246,20 @@ class CodeCheck:
         raw: np.ndarray,
         codes: np.ndarray,
         scales: np.ndarray,
+        restored: np.ndarray,
     ) -> None:
         width = self._model.head_width
-        self._tallies[f"{self._policy.name}/{writer}/{array}"].add(
-            raw.reshape(-1, width), codes.reshape(-1, width), scales.reshape(-1)
-        )
+        vectors = (each.reshape(-1, width) for each in (raw, codes, restored))
+        raw, codes, restored = vectors
+        tally = self._tallies[f"{self._policy.name}/{writer}/{array}"]
+        tally.add(raw, codes, scales.reshape(-1), restored)
 
-
-def _held(cache: Cache, array: str) -> tuple[np.ndarray, np.ndarray]:
-    """Codes [L, B, T, H, K] and scales [L, B, T, H] of the keys or of the values."""
-    scales = cache.key_scales if array == "keys" else cache.value_scales
-    return np.asarray(getattr(cache, array)), np.asarray(scales)
+    def _held(self, cache: Cache, array: str) -> Iterator[np.ndarray]:
+        """Codes [L, B, T, H, K], scales [L, B, T, H] and what is read back from them,
+        [L, B, T, H, K], of the keys or of the values.
+        """
+        codes = getattr(cache, array)
+        scales = cache.key_scales if array == "keys" else cache.value_scales
+        # All slots at once, so that one small program reads every step.
+        for each in (codes, scales, self._restore(codes, scales)):
+            yield np.asarray(each)

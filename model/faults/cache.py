@@ -99,6 +99,14 @@ def _upcast(original: Store) -> Store:
     return store
 
 
+def _half_read(original: Callable[..., jax.Array]) -> Any:
+    def restore(codes: jax.Array, scales: jax.Array) -> jax.Array:
+        vectors = original(codes, scales)
+        return vectors.at[..., vectors.shape[-1] // 2 :].set(0.0)
+
+    return restore
+
+
 def _scales_not_counted(original: Callable[..., dict[str, jax.Array]]) -> Any:
     def cache_arrays(cache: Any) -> dict[str, jax.Array]:
         named = original(cache)
@@ -263,6 +271,14 @@ FAULTS = (
         claim="3.4",
         replaces="model.cache.cache_arrays",
         replacement=_scales_not_counted,
+    ),
+    fault(
+        name="half-of-each-vector-read-as-zero",
+        summary="The second half of every stored key and value is read back as zeros.",
+        source="InfiniTensor/InfiniLM#553",
+        claim="3.5",
+        replaces="model.cache.restore",
+        replacement=_half_read,
     ),
     fault(
         name="int8-scale-shared-across-heads",

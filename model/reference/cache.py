@@ -58,8 +58,5 @@ def store(vectors: np.ndarray, cache_policy: str) -> tuple[np.ndarray, np.ndarra
 
 
 def restore(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Float64 vectors [..., K] that codes (float32 or int8) and scales stand for."""
-    restored = np.zeros(codes.shape, np.float64)
-    for index in np.ndindex(codes.shape):
-        restored[index] = float(codes[index]) * float(scales[index[:-1]])
-    return restored
+    """Float64 vectors [..., K] that codes and scales stand for: their exact product."""
+    return codes.astype(np.float64) * scales.astype(np.float64)[..., None]

@@ -1,5 +1,7 @@
 """Stored bits against NumPy, and the planted quantisers that must be told apart."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from model import cache
 from model.checks.cache_storage import CodeTally, crafted_vectors
+from model.faults import find
 from model.reference import cache as reference
 
 VECTORS = np.concatenate(
@@ -22,9 +25,37 @@ def test_codes_and_scales_have_the_bits_of_the_reference(policy: str) -> None:
     """Ties, zeros, tiny and huge vectors are among them, where quantisers part."""
     codes, scales = jax.jit(cache.store, static_argnums=1)(VECTORS, policy)
     tally = CodeTally()
-    tally.add(VECTORS, np.asarray(codes), np.asarray(scales))
+    restored = jax.jit(cache.restore)(codes, scales)
+    tally.add(VECTORS, *(np.asarray(each) for each in (codes, scales, restored)))
+    assert tally.entries_restored_differing == 0, tally
     assert (tally.codes_differing, tally.scales_differing) == (0, 0), tally
     assert (tally.scales_not_positive, tally.codes_out_of_range) == (0, 0), tally
+
+
+def _over_128(codes: jax.Array, scales: jax.Array) -> jax.Array:
+    return cache.restore(codes, scales * jnp.float32(127 / 128))
+
+
+def _no_number(codes: jax.Array, scales: jax.Array) -> jax.Array:
+    return cache.restore(codes, scales).at[0, 0].set(jnp.nan)
+
+
+@pytest.mark.parametrize("policy", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize(
+    "restore",
+    [
+        find("half-of-each-vector-read-as-zero").replacement(cache.restore),
+        _over_128,
+        _no_number,
+    ],
+)
+def test_what_is_read_back_wrongly_is_told_apart(restore: Any, policy: str) -> None:
+    """Both paths read through the same function, so that they agree with each other."""
+    codes, scales = cache.store(jnp.asarray(VECTORS), policy)
+    arrays = codes, scales, restore(codes, scales)
+    tally = CodeTally()
+    tally.add(VECTORS, *(np.asarray(each) for each in arrays))
+    assert tally.entries_restored_differing > 0
 
 
 def test_restored_vectors_are_code_times_scale() -> None:
@@ -67,13 +98,13 @@ def _without_floor(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_a_planted_quantiser_is_told_apart(fault: object, seen_by: str) -> None:
     codes, scales = fault(VECTORS)  # type: ignore[operator]
     tally = CodeTally()
-    tally.add(VECTORS, codes, scales)
+    tally.add(VECTORS, codes, scales, VECTORS)
     assert getattr(tally, seen_by) > 0, tally
 
 
 def test_truncation_errs_by_more_than_half_a_step() -> None:
     tally = CodeTally()
-    tally.add(VECTORS, *_truncated(VECTORS))
+    tally.add(VECTORS, *_truncated(VECTORS), VECTORS)
     assert tally.largest_error_steps > 0.9
 
 

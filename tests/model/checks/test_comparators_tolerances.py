@@ -193,9 +193,10 @@ def test_cache_vectors_that_are_no_numbers_are_stored_by_nobody(dtype: Any) -> N
     scales = np.ones(2, np.float32) if dtype is np.float32 else ONES[:2] * NAN
     tally = CodeTally()
     with np.errstate(invalid="ignore"):
-        tally.add(raw, codes, scales.astype(np.float32))
+        tally.add(raw, codes, scales.astype(np.float32), raw)
     found = {row["measure"]: row for row in tally.rows(f"{np.dtype(dtype)}/crafted")}
     assert found["codes_differing"]["value_count"] > 0
+    assert found["entries_restored_differing"]["value_count"] > 0
     if dtype is np.int8:
         assert np.isnan(tally.largest_error_steps)
         assert found["scales_not_positive"]["value_count"] == 2

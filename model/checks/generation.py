@@ -37,11 +37,14 @@ class CraftedModel:
 
     steps: Sequence[np.ndarray]
     """float32 [V] logits of each step; the last one repeats."""
+    prompted: list[int] = field(default_factory=list)
+    """Valid tokens that prefill was given."""
     fed: list[int] = field(default_factory=list)
     """Tokens that decode was given."""
 
     def prefill(self, tokens: np.ndarray, length: np.ndarray) -> tuple[Any, ...]:
         """Logits of the first step."""
+        self.prompted += tokens[0, : int(length[0])].tolist()
         return self.steps[0][None], 0
 
     def decode(self, token: np.ndarray, step: int) -> tuple[Any, ...]:
@@ -80,10 +83,16 @@ class Case:
         """BOS and the prompt's tokens, by the rule and not by the tokenizer."""
         return BOS, *(value + BYTE_OFFSET for value in self.prompt)
 
+    @property
+    def given(self) -> tuple[int, ...]:
+        """What the model has to be given: the prompt and what something came after."""
+        is_full = self.stop_reason == "context_end"
+        return self.prompt_ids + (self.ids if is_full else self.ids[:-1])
+
 
 def crafted_cases() -> tuple[Case, ...]:
     """One case for every rule of claim 4.4."""
-    a, b = _byte("a"), _byte("b")
+    a, b, c = (_byte(text) for text in "abc")
     tied = logits_for(b)
     tied[a] = tied[b]
     accent, broken = (
@@ -97,6 +106,27 @@ def crafted_cases() -> tuple[Case, ...]:
         ("bos_on_top", [(BOS, PAD, b)], 1, (b,), "b", requested, PROMPT),
         ("eos_at_step_2", [(a,), (EOS,), (b,)], 6, (a, EOS), "a", ended, PROMPT),
         ("eos_as_last_requested", [(a,), (EOS,)], 2, (a, EOS), "a", ended, PROMPT),
+        ("eos_at_step_1", [(EOS, a), (b,)], 6, (EOS,), "", ended, PROMPT),
+        # Three steps apart from each other: a state or a token of one step too early
+        # gives the step before once more.
+        (
+            "steps_apart",
+            [(a,), (b,), (c,), (a, b), (EOS,)],
+            9,
+            (a, b, c, a, EOS),
+            "abca",
+            ended,
+            PROMPT,
+        ),
+        (
+            "steps_apart_to_the_end",
+            [(c,), (a,), (b,), (b, a), (a, b), (c, b), (b, c), (a, c), (c, a)],
+            100,
+            (c, a, b, b, a, c, b, a),
+            "cabbacba",
+            at_end,
+            PROMPT,
+        ),
         ("requested_number", [(a,)], 3, (a, a, a), "aaa", requested, PROMPT),
         (
             "requested_to_the_end",
@@ -140,13 +170,20 @@ def crafted_cases() -> tuple[Case, ...]:
 
 
 def _shown(
-    prompt: Sequence[int], ids: Sequence[int], text: str, stop_reason: str
+    prompt: Sequence[int],
+    given: Sequence[int],
+    ids: Sequence[int],
+    text: str,
+    stop_reason: str,
 ) -> str:
-    return f"after {list(prompt)} ids {list(ids)} text {text!a} stop {stop_reason}"
+    after = f"after {list(prompt)} given {list(given)}"
+    return f"{after} ids {list(ids)} text {text!a} stop {stop_reason}"
 
 
 def check_rules(generate_function: Generate | None = None) -> list[rows.Row]:
-    """Claim 4.4: ids, text and stop reason of every crafted case.
+    """Claim 4.4: ids, text and stop reason of every crafted case, and what led there.
+
+    A token that nothing is chosen after may be given to the model or not.
 
     Returns:
         Rows of ``comparisons``.
@@ -166,9 +203,12 @@ def check_rules(generate_function: Generate | None = None) -> list[rows.Row]:
                 "4.4",
                 "crafted_generation",
                 case.name,
-                _shown(case.prompt_ids, case.ids, case.text, case.stop_reason),
+                _shown(
+                    case.prompt_ids, case.given, case.ids, case.text, case.stop_reason
+                ),
                 _shown(
                     result.prompt_ids,
+                    [*model.prompted, *model.fed][: len(case.given)],
                     result.token_ids,
                     result.text,
                     result.stop_reason,

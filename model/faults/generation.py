@@ -99,6 +99,53 @@ def _goes_on(
     return replacement
 
 
+def _first_state_kept(original: Callable[..., Any]) -> Any:
+    def generate(prefill: Any, decode: Any, *arguments: Any, **named: Any) -> Any:
+        first: list[Any] = []
+
+        def remembered(*given: Any) -> Any:
+            found = prefill(*given)
+            first[:] = found[1:]
+            return found
+
+        def decode_after_prompt(token: Any, *state: Any) -> Any:
+            return decode(token, *first)
+
+        return original(remembered, decode_after_prompt, *arguments, **named)
+
+    return generate
+
+
+def _token_before_fed(original: Callable[..., Any]) -> Any:
+    def generate(prefill: Any, decode: Any, *arguments: Any, **named: Any) -> Any:
+        tokens: list[Any] = []
+
+        def decode_late(token: Any, *state: Any) -> Any:
+            tokens.append(token)
+            return decode(tokens[max(len(tokens) - 2, 0)], *state)
+
+        return original(prefill, decode_late, *arguments, **named)
+
+    return generate
+
+
+def _never_empty(original: Callable[..., Any]) -> Any:
+    def generate(*arguments: Any, choose: Any = None, **named: Any) -> Any:
+        from model import generation
+
+        seen: list[int] = []
+
+        def choose_text_first(allowed: np.ndarray) -> int:
+            if not seen:
+                allowed = np.where(np.arange(allowed.size) == EOS, -np.inf, allowed)
+            seen.append((choose or generation.greedy)(allowed))
+            return seen[-1]
+
+        return original(*arguments, choose=choose_text_first, **named)
+
+    return generate
+
+
 def _temperature_ignored(original: Callable[..., Any]) -> Any:
     return lambda seed, temperature=1.0: original(seed)
 
@@ -169,6 +216,30 @@ FAULTS = (
         claim="4.4",
         replaces="model.tokenizer.prompt_tokens",
         replacement=_without_begin,
+    ),
+    fault(
+        name="cache-not-carried-between-steps",
+        summary="Every step decodes from the cache that the prompt left.",
+        source="none known; the fixture's own rule",
+        claim="4.4",
+        replaces="model.generation.generate",
+        replacement=_first_state_kept,
+    ),
+    fault(
+        name="token-before-the-last-fed",
+        summary="From the second step on, the model is fed the token before the last.",
+        source="oobabooga/textgen#4145",
+        claim="4.4",
+        replaces="model.generation.generate",
+        replacement=_token_before_fed,
+    ),
+    fault(
+        name="end-never-chosen-first",
+        summary="The end token cannot come first, so that no answer is ever empty.",
+        source="deepspeedai/DeepSpeedExamples#470",
+        claim="4.4",
+        replaces="model.generation.generate",
+        replacement=_never_empty,
     ),
     fault(
         name="temperature-ignored",

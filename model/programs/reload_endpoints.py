@@ -21,6 +21,7 @@ from model.checks import endpoints as endpoint_checks
 from model.checks import generation as generation_checks
 from model.checks import rows, sampling
 from model.checks.altered_releases import check_altered
+from model.checks.recomputed import check_recomputed
 from model.config import POLICIES, ExportConfig, from_dict
 from model.generation import NEVER_EMITTED
 from model.programs import entry
@@ -83,6 +84,12 @@ def main(request: dict[str, Any], out: Path) -> None:
             release.context_tokens,
         )
     measured += generation_rows(generated, documents)
+    measured += check_recomputed(
+        release.endpoints["prefill-fp32"],
+        "fp32",
+        [row for row in generated if row["release_policy"] == "fp32"],
+        release.context_tokens,
+    )
     measured += sampling.check_temperatures()
     drawn, distinct = sampling.check_sampling(
         release.endpoints["prefill-fp32"],

@@ -9,6 +9,7 @@ import pytest
 
 from model.checks import generation as checks
 from model.checks import sampling
+from model.checks.recomputed import check_recomputed
 from model.generation import Generation, allowed_logits, generate, greedy, sampler
 from model.refusal import ReasonCode, Refused
 from model.tokenizer import BOS, EOS, PAD, decode_text, encode
@@ -21,7 +22,7 @@ def _unequal(generate_function: Callable[..., Generation]) -> set[str]:
 
 def test_every_crafted_case_comes_out_as_the_rules_say() -> None:
     assert _unequal(generate) == set()
-    assert len(checks.crafted_cases()) == 12
+    assert len(checks.crafted_cases()) == 15
 
 
 def test_logits_that_are_not_finite_and_long_prompts_are_refused() -> None:
@@ -75,6 +76,34 @@ def test_a_planted_loop_fails_its_cases(
     fault: Callable[..., Generation], cases: set[str]
 ) -> None:
     assert cases <= _unequal(fault)
+
+
+def _prefilled(steps: list[int]) -> Callable[..., Any]:
+    """A prefill whose most likely next token stands for the length so far."""
+    return lambda tokens, length: (checks.logits_for(steps[int(length[0])])[None],)
+
+
+def test_an_emitted_token_is_the_one_that_a_prefill_would_choose() -> None:
+    row = {"prompt": "x", "token_ids": f"[70, 71, {EOS}]"}
+    prefill = _prefilled([0, 0, 70, 71, EOS])
+    found = check_recomputed(prefill, "fp32", [row], 12)
+    assert [row["value_real"] for row in found] == [0.0, None]
+    assert [row["value_count"] for row in found] == [None, 3]
+
+
+@pytest.mark.parametrize(
+    ("ids", "below"), [([70, 70], 10.0), ([71, 71], 10.0), ([PAD], None), ([BOS], None)]
+)
+def test_a_token_that_comes_of_an_old_cache_lies_below(ids, below) -> None:
+    row = {"prompt": "x", "token_ids": str(ids)}
+    found, _ = check_recomputed(_prefilled([0, 0, 70, 71]), "fp32", [row], 12)
+    assert found["value_real"] == below
+
+
+def test_no_completion_is_no_comparison() -> None:
+    assert check_recomputed(_prefilled([]), "fp32", [], 12) == []
+    row = {"prompt": "x", "token_ids": "[]"}
+    assert check_recomputed(_prefilled([]), "fp32", [row], 12) == []
 
 
 def test_a_seed_repeats_and_another_differs() -> None:

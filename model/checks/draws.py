@@ -159,6 +159,27 @@ def measure_other_seeds(train: TrainConfig, documents: int) -> list[Row]:
     ]
 
 
+def measure_alike_tensors(parameters: Parameters) -> Row:
+    """Returns how alike any two fresh tensors are, in standard deviations.
+
+    One key for all of them draws the same numbers again, only scaled. What is filled
+    with one number is not drawn.
+
+    Args:
+        parameters: Fresh parameters by name.
+    """
+    flat = {name: np.asarray(x, np.float64).ravel() for name, x in parameters.items()}
+    drawn = {name: x for name, x in flat.items() if np.ptp(x)}
+    most, detail = math.nan, "there are no two drawn tensors"
+    for one, other in itertools.combinations(sorted(drawn), 2):
+        size = min(drawn[one].size, drawn[other].size)
+        share = np.corrcoef(drawn[one][:size], drawn[other][:size])[0, 1]
+        apart = abs(float(share)) * math.sqrt(size)
+        if not apart <= most:
+            most, detail = apart, f"{one} and {other}"
+    return real(ORDERS, "tensors_alike_deviation", "", most, "1", detail)
+
+
 def measure_dropout(
     keys: Sequence[Key[Any, ""]], model: ModelConfig, seed: int
 ) -> list[Row]:

@@ -78,6 +78,52 @@ def measure_reference(
     ]
 
 
+def crafted_logits(vocabulary: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Returns targets [1, T] and, by name, logits [1, T, V] that no trained model has.
+
+    Args:
+        vocabulary: V.
+    """
+    targets = np.array([[vocabulary - 1, 3, reference.PAD, vocabulary // 2]], np.int32)
+    ladder = np.linspace(60.0, -60.0, vocabulary)
+    even = np.sin(np.arange(targets.size * vocabulary)).reshape(*targets.shape, -1)
+    table = {"unlikely": ladder + even, "large": even + 200.0, "small": even - 200.0}
+    return targets, {name: found.astype(np.float32) for name, found in table.items()}
+
+
+def measure_crafted(
+    token_losses: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    loss_sum_and_count: Callable[[np.ndarray, np.ndarray], Sequence[np.ndarray]],
+    vocabulary: int,
+) -> list[Row]:
+    """Returns how far losses of crafted logits lie from the reference.
+
+    An objective that takes the logarithm of a probability, or the exponential of a
+    logit as it is, is right wherever a trained model goes.
+
+    Args:
+        token_losses: Logits [1, T, V] and targets [1, T] to losses [1, T].
+        loss_sum_and_count: The same to the summed loss and its targets.
+        vocabulary: V.
+    """
+    targets, table = crafted_logits(vocabulary)
+    rows = []
+    for name, logits in table.items():
+        exact = reference_objective.token_losses(logits[0], targets[0])
+        own = np.asarray(token_losses(logits, targets), np.float64)[0]
+        apart = largest_value(np.abs(own - exact) / np.maximum(exact, 1.0))
+        case, lost = f"token_losses/{name}", int((~np.isfinite(own)).sum())
+        measure = "crafted_loss_largest_difference"
+        rows.append(real(REFERENCE, measure, case, apart, "1"))
+        measure = "crafted_losses_not_finite"
+        rows.append(count(REFERENCE, measure, case, lost, "losses"))
+        total = float(loss_sum_and_count(logits, targets)[0])
+        share = abs(total - exact.sum()) / max(exact.sum(), 1.0)
+        measure, case = "crafted_sum_largest_difference", f"loss_sum_and_count/{name}"
+        rows.append(real(GRADIENT, measure, case, share, "1"))
+    return rows
+
+
 class BatchLogits(NamedTuple):
     """Logits of documents, and the size of the batches they were computed in."""
 

@@ -101,7 +101,20 @@ def measure_round_trip(encode: Encode, decode: Decode) -> list[rows.Row]:
             _count("1.1", "texts_changed", case, changed, "texts", len(texts)),
             _count("1.1", "token_rows_differing", case, different, "texts", len(texts)),
         ]
-    return measured + _measure_byte_tokens(encode)
+    return [*measured, *_measure_byte_tokens(encode), _measure_special(decode)]
+
+
+def _measure_special(decode: Decode) -> rows.Row:
+    """Returns how many rows with special tokens anywhere decode to other bytes.
+
+    What a release generates ends with EOS, so that nothing ever stands behind one.
+    """
+    a, b = (value + BYTE_OFFSET for value in b"ab")
+    table = [[special, a, special, special, b, special] for special in (PAD, BOS, EOS)]
+    table += [[BOS, a, EOS, PAD, BOS, b, EOS], [BOS, EOS], []]
+    wrong = [row for row in table if decode(row) != reference.decode(row)]
+    measure = "rows_with_special_tokens_changed"
+    return _count("1.1", measure, "", wrong, "rows", len(table))
 
 
 def _measure_byte_tokens(encode: Encode) -> list[rows.Row]:

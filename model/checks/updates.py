@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from model.adam import adam_update
@@ -41,6 +42,8 @@ MOVING = OptimizerConfig(
 )
 """Every rate moves within a few updates: up, down, and kept at its end."""
 MOVING_UPDATES = 9
+LATE_UPDATE = 2000
+"""A count of updates that ends early, or in few bits, shows only behind its end."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -102,7 +105,10 @@ def measure_moving_recipe(parameters: Parameters, gradients: Parameters) -> list
     update = jax.jit(partial(adam_update, optimizer=MOVING))
     average = jax.jit(partial(average_parameters, optimizer=MOVING))
     state, rows = fresh_state(parameters, is_averaged=True), []
-    for number in range(1, MOVING_UPDATES + 1):
+    for number in (*range(1, MOVING_UPDATES + 1), LATE_UPDATE):
+        if number == LATE_UPDATE:
+            late = state.adam._replace(step=jnp.int32(number - 1))
+            state = state._replace(adam=late)
         factor = np.float32(1.0 + 0.5 * (-1.0) ** number)
         given = {name: gradient * factor for name, gradient in gradients.items()}
         moved, adam = update(state.parameters, given, state.adam)

@@ -48,6 +48,24 @@ def _shifted_twice(original: Callable[..., jax.Array]) -> Any:
     return token_losses
 
 
+def _kept_from_zero(original: Callable[..., jax.Array]) -> Any:
+    def token_losses(logits: jax.Array, targets: jax.Array) -> jax.Array:
+        likely = jax.nn.softmax(logits, axis=-1) + jnp.float32(1e-9)
+        chosen = jnp.take_along_axis(likely, targets[..., None], axis=-1)[..., 0]
+        return jnp.where(targets != PAD, -jnp.log(chosen), jnp.float32(0.0))
+
+    return token_losses
+
+
+def _maximum_not_taken(original: Callable[..., jax.Array]) -> Any:
+    def token_losses(logits: jax.Array, targets: jax.Array) -> jax.Array:
+        total = jnp.log(jnp.sum(jnp.exp(logits), axis=-1))
+        chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+        return jnp.where(targets != PAD, total - chosen, jnp.float32(0.0))
+
+    return token_losses
+
+
 def _padding_counts(original: Objective) -> Objective:
     def loss_sum_and_count(logits: jax.Array, targets: jax.Array) -> SumAndCount:
         known = jax.nn.log_softmax(logits, axis=-1)
@@ -162,6 +180,22 @@ FAULTS = (
         claim="1.9",
         replaces="model.objective.token_losses",
         replacement=_shifted_twice,
+    ),
+    fault(
+        name="probability-kept-from-zero",
+        summary="The loss is the logarithm of a probability plus 1e-9.",
+        source="MarvinTeichmann/tensorflow-fcn#18",
+        claim="1.9",
+        replaces="model.objective.token_losses",
+        replacement=_kept_from_zero,
+    ),
+    fault(
+        name="logsumexp-without-maximum",
+        summary="Logits are exponentiated as they are, which a large one overflows.",
+        source="lzx1413/PytorchSSD#22",
+        claim="1.9",
+        replaces="model.objective.token_losses",
+        replacement=_maximum_not_taken,
     ),
     fault(
         name="pad-counted-in-loss",

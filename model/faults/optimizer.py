@@ -163,6 +163,14 @@ FAULTS = (
         replacement=_corrected_as_of(lambda step: step + jnp.int32(1)),
     ),
     fault(
+        name="bias-correction-stops-counting",
+        summary="From update 101 on, bias correction is that of update 100.",
+        source="none known; the fixture's own rule",
+        claim="1.10",
+        replaces="model.adam.adam_update",
+        replacement=_corrected_as_of(lambda step: jnp.minimum(step, jnp.int32(99))),
+    ),
+    fault(
         name="step-counter-not-incremented",
         summary="The optimizer's count of updates stays where it was.",
         source="allenai/OLMo-core#317",

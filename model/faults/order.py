@@ -1,4 +1,4 @@
-"""Faults of the order: documents that are seen twice, never, or in another order."""
+"""Faults of what is drawn: documents twice, never, or in another order; parameters."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ BATCH_DOCUMENTS = 16
 
 def _first_order_again(original: Callable[..., np.ndarray]) -> Any:
     return lambda order_seed, epoch, documents: original(order_seed, 0, documents)
+
+
+def _one_key(original: Callable[..., dict[str, Any]]) -> Any:
+    def initial_parameters(model: Any, seed: int) -> dict[str, Any]:
+        import jax
+
+        key = jax.random.key(seed)
+        return {
+            name: x
+            if x.ndim == 1
+            else jax.random.normal(key, x.shape, x.dtype) * x.std()
+            for name, x in original(model, seed).items()
+        }
+
+    return initial_parameters
 
 
 def _epoch_stays(original: Callable[..., Any]) -> Any:
@@ -102,6 +117,14 @@ FAULTS = (
         claim="2.1",
         replaces="model.batches.epoch_order",
         replacement=_first_order_again,
+    ),
+    fault(
+        name="one-key-for-every-tensor",
+        summary="Every tensor is drawn with the key of the seed itself.",
+        source="google/flax#2665",
+        claim="2.1",
+        replaces="model.parameters.initial_parameters",
+        replacement=_one_key,
     ),
     fault(
         name="epoch-counter-not-advanced",

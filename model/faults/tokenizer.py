@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,13 @@ from model.tokenizer import BOS, EOS, PAD
 GROUP = "tokenizer"
 fault = partial(Fault, group=GROUP, stages=("tokenize_corpus",))
 PADDED_TOKENS = 512
+
+
+def _stops_at_end(original: Callable[..., bytes]) -> Callable[..., Any]:
+    def decode(tokens: Iterable[int]) -> bytes:
+        return original(itertools.takewhile(lambda token: token != EOS, tokens))
+
+    return decode
 
 
 def _newlines_translated(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,6 +141,14 @@ FAULTS = (
         claim="1.1",
         replaces="model.tokenizer.encode",
         replacement=_offset_two,
+    ),
+    fault(
+        name="decoding-stops-at-the-end-token",
+        summary="What stands behind an end token becomes no bytes.",
+        source="EleutherAI/lm-evaluation-harness#2512",
+        claim="1.1",
+        replaces="model.tokenizer.decode",
+        replacement=_stops_at_end,
     ),
     fault(
         name="bos-doubled",

@@ -21,6 +21,7 @@ from model.config import EvaluateConfig, ModelConfig, from_dict
 from model.corpus import Corpus, load_corpus
 from model.digests import tree_sha256
 from model.evaluation import FIXED_ROWS, Evaluation, evaluate_split, evaluate_tokens
+from model.objective import loss_sum_and_count, token_losses
 from model.parameters import Parameters, load_parameters
 from model.programs import entry
 from model.tokenizer import PAD
@@ -167,6 +168,11 @@ class HeldoutRows:
         result = np.asarray(self.logits(self.parameters, jnp.asarray(few[:, :-1])))
         expected = objective.reference_logits(self.arrays, few, self.model)
         rows = objective.measure_reference(expected, few, result, losses)
+        rows += objective.measure_crafted(
+            jax.jit(token_losses),
+            jax.jit(loss_sum_and_count),
+            self.model.vocabulary_tokens,
+        )
         rows += evaluation_checks.measure_predictions(
             self.token_losses, self.ids[:wanted], expected
         )

@@ -18,6 +18,7 @@ import numpy as np
 from model import checkpoint
 from model.checkpoint_manifest import MANIFEST, Progress
 from model.checks import recovery
+from model.checks.draws import measure_alike_tensors
 from model.checks.parted_arrays import Watch
 from model.checks.rows import Row, comparison, real
 from model.checks.shapes import measure_shapes
@@ -109,6 +110,7 @@ class Training:
             self.measurements += measure_shapes(
                 state.parameters, request.model, request.train.batch_documents
             )
+            self.measurements.append(measure_alike_tensors(state.parameters))
         self._evaluate(state, progress)
         self._checkpoint(state, progress)
         self._pause_after(progress.step)

@@ -197,11 +197,14 @@ def _is_unmet(row) -> bool:
     "name",
     [
         "bos-missing-at-serving",
+        "cache-not-carried-between-steps",
         "context-overrun-generates",
+        "end-never-chosen-first",
         "end-told-as-requested",
         "eos-does-not-stop",
         "greedy-may-emit-pad-or-bos",
         "tie-breaking-unspecified",
+        "token-before-the-last-fed",
         "token-by-token-decode",
     ],
 )
@@ -287,6 +290,46 @@ def test_a_seed_whose_draws_are_the_next_seeds_is_seen(monkeypatch):
         9,
         9,
     ]
+
+
+def test_tensors_of_one_key_are_seen():
+    from model.checks import draws
+    from model.parameters import initial_parameters
+
+    model = preset("fixture").model
+    right = draws.measure_alike_tensors(initial_parameters(model, 7))
+    one_key = find("one-key-for-every-tensor").replacement(initial_parameters)
+    wrong = draws.measure_alike_tensors(one_key(model, 7))
+
+    assert right["value_real"] < 5
+    assert wrong["value_real"] > 10
+
+
+def test_tensors_that_nobody_drew_are_no_evidence():
+    from model.checks import draws
+
+    nothing = draws.measure_alike_tensors({"a": jnp.zeros(9), "b": jnp.ones(9)})
+    assert nothing["value_real"] is None
+
+
+def test_a_bias_correction_that_stops_counting_is_seen(monkeypatch):
+    """Long before the end of a training, and long behind the updates of a short one."""
+    from model.checks import updates
+
+    given = [{"matrix": jnp.arange(1.0, 7.0).reshape(2, 3) * x} for x in (0.1, 0.01)]
+    measure = "update_parameters_largest_difference"
+
+    def apart():
+        found = updates.measure_moving_recipe(*given)
+        rows = [row for row in found if row["measure"] == measure]
+        return {row["case_name"]: row["value_real"] for row in rows}
+
+    assert max(apart().values()) < 1e-4
+
+    fault = find("bias-correction-stops-counting")
+    monkeypatch.setattr(updates, "adam_update", fault.replacement(updates.adam_update))
+    wrong = {case for case, share in apart().items() if share > 1e-4}
+    assert wrong == {"moving/update-2000"}
 
 
 def test_a_temperature_that_is_ignored_is_seen(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 from model.checks import objective
 from model.config import ModelConfig
+from model.faults import find
 from model.objective import token_losses
 from model.parameters import Parameters, initial_parameters
 from model.training import mean_loss
@@ -34,6 +35,41 @@ def parameters() -> Parameters:
 @pytest.fixture(scope="module")
 def arrays(parameters: Parameters) -> dict[str, np.ndarray]:
     return {name: np.asarray(x) for name, x in parameters.items()}
+
+
+def crafted(losses=token_losses) -> dict[str, float | None]:
+    def summed(logits, targets):
+        return losses(logits, targets).sum(), 1
+
+    rows = objective.measure_crafted(losses, summed, 259)
+    lost = {row["case_name"] for row in rows if row["value_count"]}
+    shares = [row for row in rows if row["value_count"] is None]
+    found = {row["case_name"]: row["value_real"] for row in shares}
+    # What is no number is counted, because a row without a value is only missing.
+    broken = {case for case, share in found.items() if share is None}
+    assert lost == {case for case in broken if case.startswith("token_losses")}
+    return found
+
+
+def test_crafted_logits_have_the_losses_of_the_reference():
+    found = crafted()
+    assert len(found) == 6
+    assert max(found.values()) < 5e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("probability-kept-from-zero", {"unlikely"}),
+        ("logsumexp-without-maximum", {"large", "small"}),
+    ],
+)
+def test_an_objective_that_is_right_for_small_logits_alone_is_seen(name, cases):
+    found = crafted(find(name).replacement(token_losses))
+    most = limit("1.9", "crafted_loss_largest_difference")
+    wrong = {case for case, share in found.items() if share is None or share > most}
+    assert {case.partition("/")[2] for case in wrong} == cases
+    assert len(wrong) == 2 * len(cases)
 
 
 @pytest.fixture(scope="module")

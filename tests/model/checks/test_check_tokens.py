@@ -8,6 +8,7 @@ import pytest
 
 from model import tokenizer
 from model.checks import tokens as checks
+from model.faults import find
 
 Encode = Callable[[bytes], np.ndarray]
 
@@ -66,6 +67,14 @@ def test_a_decoder_that_drops_invalid_bytes_is_seen() -> None:
 
     assert wrong(checks.measure_round_trip(tokenizer.encode, decode)) == {
         "texts_changed"
+    }
+
+
+def test_a_decoder_that_stops_at_the_end_is_seen() -> None:
+    decode = find("decoding-stops-at-the-end-token").replacement(tokenizer.decode)
+
+    assert wrong(checks.measure_round_trip(tokenizer.encode, decode)) == {
+        "rows_with_special_tokens_changed"
     }
 
 

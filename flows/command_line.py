@@ -11,7 +11,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cyclopts import App, CycloptsError
 
@@ -69,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
+        with _interrupted_by_queries():
+            sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
     except (KeyboardInterrupt, Terminated) as error:
         note(
             "Interrupted. What was finished is kept; the same command goes on from it."
@@ -79,6 +81,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of our output has left, such as `head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(DONE)
+
+
+@contextmanager
+def _interrupted_by_queries() -> Iterator[None]:
+    """DuckDB ends a query at Ctrl-C too, and names it in an error of its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -1,7 +1,16 @@
-"""A Ctrl-C while the command line is still being loaded is no traceback."""
+"""A Ctrl-C while the command line is loaded, or while a query runs, is no traceback."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
+from typing import Any
+
+import duckdb
+import pytest
+
+from flows import command_line
 
 SCRIPT = """
 import sys
@@ -34,3 +43,21 @@ def test_the_entry_point_runs_a_command(project, small_store):
     )
     assert done.returncode == 0, done.stderr
     assert "harness review" in done.stdout
+
+
+def test_an_interrupt_of_a_query_is_one_sentence(monkeypatch, capsys):
+    """DuckDB raises an error of its own where Python would raise its interrupt."""
+
+    def ask(arguments: Any, **options: Any) -> int:
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        endless = "select count(*) from range(100000000) a, range(100000) b"
+        with duckdb.connect() as connection:
+            connection.execute(endless)
+        return 0
+
+    monkeypatch.setattr(command_line, "app", ask)
+    with pytest.raises(SystemExit) as ended:
+        command_line.main([])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.startswith("Interrupted. What was finished is kept")

@@ -16,6 +16,26 @@ from tests.processes import PATIENCE, wait_until
 TWO_MINUTES = 120.0
 TINY = {"preset_name": "fixture", "manifest": None, "is_fresh": False}
 ENGINE = "prefect.engine"
+SMALL = {
+    "train": {"updates": 30},
+    "evaluate": {
+        "batch_sizes": [1, 5, 7],
+        "batch_size_documents": 16,
+        "compiled_batch_sizes": [1, 5],
+        "future_documents": 1,
+        "future_positions": 3,
+        "future_tokens": 15,
+        "reference_documents": 3,
+        "attention_documents": 2,
+        "gradient_documents": 2,
+        "initializations": 1,
+        "initialization_updates": 2,
+    },
+    "cache": {"documents": 4},
+    "export": {"heldout_documents": 4},
+    "profile": {"processes": 1},
+}
+"""Settings of a qualification that computes little: nobody reads its values."""
 LINKS = (
     ("tokenize_corpus", ENGINE, signal.SIGKILL, "CRASHED"),
     ("train_model", "model.programs", signal.SIGKILL, "FAILED"),
@@ -72,7 +92,7 @@ class Chain:
     def _reach(self, marker: str, stage: str) -> UUID:
         """Starts a run and waits until a program of a stage is at work."""
         env = {"HARNESS_ROOT": str(self.root)}
-        parameters = {"preset_name": "fixture"}
+        parameters = {"preset_name": "fixture", "settings": SMALL}
         flow_run = self.site.ask("default", "shared", marker, parameters, **env)
         wait_until(
             lambda: (

@@ -11,6 +11,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from model.digests import array_sha256
 from model.refusal import ReasonCode, Refused, joined
 
 NAMES_TOLD = 3
+# Of the length of a header, by the version of the NPY file.
+_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 Declared = Mapping[str, tuple[tuple[int, ...], str]]
 
 
@@ -146,14 +149,7 @@ def _listed(names: list[str]) -> str:
 def _array(archive: Any, name: str) -> np.ndarray:
     """One array of the file; the header is looked at before any content."""
     with archive.zip.open(f"{name}.npy") as file:
-        version = np.lib.format.read_magic(file)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read is None:
-            raise ValueError(f"array {name!r} has NPY version {version}")
-        shape, is_fortran, dtype = read(file)
+        shape, is_fortran, dtype = _described(name, _header(file))
         if dtype.hasobject:
             raise Refused(
                 ReasonCode.CHECKPOINT_PICKLED,
@@ -161,9 +157,32 @@ def _array(archive: Any, name: str) -> np.ndarray:
                 " run code; only plain numbers are read.",
                 [f"arrays.{name}"],
             )
-        # Not archive[name]: it would read the header, which costs most, once more.
+        # Not archive[name]: it would read the header once more.
         values = np.frombuffer(file.read(), dtype)
     return values.reshape(shape, order="F" if is_fortran else "C")
+
+
+def _header(file: Any) -> bytes:
+    """Returns the beginning of an NPY file, up to its values."""
+    start: bytes = file.read(np.lib.format.MAGIC_LEN)
+    length: bytes = file.read(_LENGTH_BYTES.get((*start[-2:],), 0))
+    rest: bytes = file.read(int.from_bytes(length, "little"))
+    return start + length + rest
+
+
+# Reading a header costs more than reading its values, and most are alike.
+@lru_cache(maxsize=256)
+def _described(name: str, header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Returns shape, Fortran order and type that the header of an array states."""
+    file = io.BytesIO(header)
+    version = np.lib.format.read_magic(file)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if read is None:
+        raise ValueError(f"array {name!r} has NPY version {version}")
+    return read(file)
 
 
 def _wrong_array(

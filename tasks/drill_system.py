@@ -8,7 +8,8 @@ from the views that judge every run; nothing is decided here.
 import inspect
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from model.config import RunConfig
@@ -134,40 +135,76 @@ def drill_system(
 def _try(trial: Trial, runs: Runs) -> dict[str, Tried]:
     """Returns what came of each fault, on what the correct system made before it.
 
-    What others take, and what is timed, the correct system makes alone and at first;
-    its other stages run beside the faults. The longest come first.
+    What several stages take, the correct system makes alone and at first. Faults that
+    need nothing else are tried beside the rest of what is taken; then what is timed is
+    alone again, and the faults that are left follow.
     """
     needed = _needed(run["stages"] for run in runs.values())
-    taken = {
-        name for each in needed for name in inspect.signature(each.body).parameters
-    }
-    first = [
-        each
-        for each in needed
-        if made_by(each) in taken or each.definition.measures_time
-    ]
-    made = _measure_correct(trial, first, {}) if first else {}
-    done = itertools.count(1)
+    takers = Counter(name for each in needed for name in _takes([each]))
+    timed = [each for each in needed if each.definition.measures_time]
+    taken = [each for each in needed if takers[made_by(each)] and each not in timed]
+    first = [each for each in taken if takers[made_by(each)] > 1]
+    chain = [each for each in taken if each not in first]
+    others = [each for each in needed if each not in (*taken, *timed)]
+
+    made = dict(_measure_correct(trial, first, {})) if first else {}
+    asked = {fault: _asked(runs[fault]) for fault in _longest_first(runs)}
+    early = [fault for fault, stages in asked.items() if _takes(stages) <= made.keys()]
+    before = [each for each in others if _takes([each]) <= made.keys()]
+    tell = _counted(len(runs))
+    correct = [chain] * bool(chain) + [[each] for each in reversed(before)]
+    tried = _side_by_side(trial, correct, runs, early, made, tell)
+    if timed:
+        made |= _measure_correct(trial, timed, made)
+    correct = [[each] for each in reversed(others) if each not in before]
+    late = [fault for fault in asked if fault not in early]
+    tried |= _side_by_side(trial, correct, runs, late, made, tell)
+    return {fault: tried[fault] for fault in runs}
+
+
+def _side_by_side(
+    trial: Trial,
+    correct: Sequence[Sequence[StageTask]],
+    runs: Runs,
+    faults: Sequence[str],
+    made: dict[str, Execution],
+    tell: Callable[[str], None],
+) -> dict[str, Tried]:
+    """Returns what came of faults, and adds to `made` what the correct system made.
+
+    Args:
+        trial: Where they are tried.
+        correct: Groups of stages that the correct system runs beside them.
+        runs: What is run on each fault.
+        faults: The faults, in the order in which they begin.
+        made: What the correct system has made before.
+        tell: Called with each fault that is done.
+    """
+    given = dict(made)
 
     def run(fault: str) -> Tried:
-        tried = _try_fault(trial, fault, runs[fault], made)
-        _tell(f"fault {next(done)} of {len(runs)}: {fault}")
+        tried = _try_fault(trial, fault, runs[fault], given)
+        tell(fault)
         return tried
 
     with ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as pool:
         beside = [
-            pool.submit(_measure_correct, trial, [each], made)
-            for each in reversed(needed)
-            if each not in first
+            pool.submit(_measure_correct, trial, stages, given) for stages in correct
         ]
-        tried = {fault: pool.submit(run, fault) for fault in _longest_first(runs)}
+        tried = {fault: pool.submit(run, fault) for fault in faults}
         try:
             for each in beside:
-                each.result()
-            return {fault: tried[fault].result() for fault in runs}
+                made |= each.result()
+            return {fault: each.result() for fault, each in tried.items()}
         finally:
             for waiting in tried.values():
                 waiting.cancel()
+
+
+def _counted(faults: int) -> Callable[[str], None]:
+    """Returns what tells of each fault that is done, and how many are."""
+    done = itertools.count(1)
+    return lambda fault: _tell(f"fault {next(done)} of {faults}: {fault}")
 
 
 def _measure_correct(
@@ -188,11 +225,23 @@ def _try_fault(
     run: Mapping[str, Sequence[str]],
     made: Mapping[str, Execution],
 ) -> Tried:
-    asked = [BY_NAME[name] for name in BY_NAME if name in run["stages"]]
+    asked = _asked(run)
     own = {made_by(each) for each in asked}
     given = {name: execution for name, execution in made.items() if name not in own}
     system = {"fault": fault}
     return trial.run(fault, asked, system=system, given=given, left_out=run["left_out"])
+
+
+def _asked(run: Mapping[str, Sequence[str]]) -> list[StageTask]:
+    """Returns the stages that are run on a fault, in the order of the DAG."""
+    return [BY_NAME[name] for name in BY_NAME if name in run["stages"]]
+
+
+def _takes(stages: Iterable[StageTask]) -> set[str]:
+    """Returns what stages take of others: names that bodies have for executions."""
+    every = list(stages)
+    named = {name for each in every for name in inspect.signature(each.body).parameters}
+    return (named & {made_by(each) for each in STAGES}) - set(map(made_by, every))
 
 
 def _longest_first(runs: Runs) -> list[str]:

@@ -1,5 +1,7 @@
 """The stage that measures time: alone on the machine, in processes of its own."""
 
+from typing import Any
+
 from model.config import ModelConfig, ProfileConfig, TrainConfig, to_dict
 from tasks.stage import stage
 from tasks.work import Work
@@ -40,18 +42,8 @@ def profile_runtime(
     tokens_path = work.fetch(tokens, "tokens.npz")["tokens.npz"]
     request = {"files": files, "profile": to_dict(profile)}
 
-    # Empty for the first process, which therefore compiles; the others find its work.
-    compiled = {"JAX_COMPILATION_CACHE_DIR": str(work.scratch("compiled"))}
-    processes = [
-        work.run(
-            TIME,
-            request | {"process": number},
-            label=f"process {number}",
-            environment=compiled,
-            is_release_alone=True,
-        ).process_id
-        for number in range(1, profile.processes + 1)
-    ]
+    if work.is_asked_for(TIME):
+        _time(work, request, profile.processes)
     work.run(
         TRACE,
         request
@@ -62,6 +54,21 @@ def profile_runtime(
         },
     )
 
+
+def _time(work: Work, request: dict[str, Any], wanted: int) -> None:
+    """Times the endpoints in so many processes, one after another."""
+    # Empty for the first process, which therefore compiles; the others find its work.
+    compiled = {"JAX_COMPILATION_CACHE_DIR": str(work.scratch("compiled"))}
+    processes = [
+        work.run(
+            TIME,
+            request | {"process": number},
+            label=f"process {number}",
+            environment=compiled,
+            is_release_alone=True,
+        ).process_id
+        for number in range(1, wanted + 1)
+    ]
     work.record(
         Measurement(
             claim="4.6",

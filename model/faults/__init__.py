@@ -18,6 +18,9 @@ from model.refusal import ReasonCode, Refused
 INITIALIZATIONS = "model.programs.train_initializations"
 """Says how many first seeds were trained, whatever came of them. A fault of what each
 of them computes is left out there: it would compile a training to be counted."""
+TIMES = "model.programs.time_endpoints"
+"""Runs exported functions alone. A fault of the profiler's regions is left out there:
+nothing that this program imports, directly or not, has the function."""
 
 
 @dataclass(frozen=True, kw_only=True)

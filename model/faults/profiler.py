@@ -12,10 +12,10 @@ from typing import Any
 import jax
 from jax import profiler
 
-from model.faults import Fault
+from model.faults import TIMES, Fault
 
 GROUP = "profiler"
-fault = partial(Fault, group=GROUP, stages=("profile_runtime",))
+fault = partial(Fault, group=GROUP, stages=("profile_runtime",), left_out=(TIMES,))
 
 
 def _closes_early(original: Any) -> Any:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from model.faults import every_fault
+from model.faults import TIMES, every_fault
 from model.programs import train_initializations
 from tasks.drill_system import (
     BUILT_IN,
@@ -17,6 +17,8 @@ from tasks.drill_system import (
     _try,
     drill_system,
 )
+from tasks.source_closure import source_closure
+from tasks.trial import made_by
 from warehouse.contract import read_contract
 
 
@@ -61,7 +63,7 @@ class TrialOfNames:
         with self._lock:
             self.runs.append((name, names, set(given or ()), left_out))
         failure = f"{self.failing}: it broke" if self.failing in names else ""
-        made = {**(given or {}), **{f"{name} of {each}": None for each in names}}
+        made = {**(given or {}), **{made_by(stage): None for stage in stages}}
         return SimpleNamespace(executions=made, failure=failure, run_id=name)
 
 
@@ -73,22 +75,31 @@ RUNS = {
 }
 
 
-def test_what_others_take_and_what_is_timed_is_made_alone_and_first() -> None:
-    """Beside others a time would be theirs too, and a fault would wait for nobody."""
+def test_what_several_take_is_made_alone_and_first_and_what_is_timed_alone() -> None:
+    """Beside others a time would be theirs too; no core waits for what few take."""
     trial = TrialOfNames()
     tried = _try(trial, RUNS)
-    name, alone, _, _ = trial.runs[0]
-    assert name == BUILT_IN
-    assert alone == [
-        *("tokenize_corpus", "train_model", "interrupt_training"),
-        *("quantize_cache", "export_endpoints", "profile_runtime"),
-    ]
-    beside = [names for name, names, *_ in trial.runs[1:] if name == BUILT_IN]
-    assert sorted(beside) == [["evaluate_heldout"], ["resume_training"]]
     assert list(tried) == list(RUNS)
+    (name, alone, *_), *others = trial.runs
+    assert name == BUILT_IN
+    assert alone == ["tokenize_corpus", "train_model"]
+    timed = next(
+        place for place, (name, names, *_) in enumerate(others)
+        if (name, names) == (BUILT_IN, ["profile_runtime"])
+    )  # fmt: skip
+    before, after = others[:timed], others[timed + 1 :]
+    assert sorted(tuple(names) for name, names, *_ in before if name == BUILT_IN) == [
+        ("evaluate_heldout",),
+        ("interrupt_training", "quantize_cache", "export_endpoints"),
+    ]
+    assert {name for name, *_ in before} == {BUILT_IN, "of-words", "of-losses"}
+    assert [names for name, names, *_ in after if name == BUILT_IN] == [
+        ["resume_training"]
+    ]
+    assert {name for name, *_ in after} == {BUILT_IN, "of-restores", "of-times"}
     left_out = {name: left_out for name, *_, left_out in trial.runs}
     assert left_out["of-losses"] == ["a.program"]
-    assert all(given for name, _, given, _ in trial.runs[1:])
+    assert all(given for name, _, given, _ in others)
 
 
 def test_the_longest_faults_come_first() -> None:
@@ -110,4 +121,14 @@ def test_first_seeds_are_left_out_of_every_fault_but_their_own() -> None:
         if "evaluate_heldout" in fault.stages and program not in fault.left_out
     ]
     assert run_on == ["failed-seed-hidden"]
-    assert all(set(fault.left_out) <= {program} for fault in every_fault())
+    assert all(set(fault.left_out) <= {program, TIMES} for fault in every_fault())
+
+
+def test_nothing_that_times_imports_has_a_function_that_it_is_left_out_for() -> None:
+    """What it does without the function it does with any other in its place."""
+    imported = {name for name, _ in source_closure(TIMES, "model.runtime").modules}
+    assert "model.checks.timing" in imported
+    left_out = [fault for fault in every_fault() if TIMES in fault.left_out]
+    assert len(left_out) == 5
+    for fault in left_out:
+        assert fault.replaces.rpartition(".")[0] not in imported, fault.name

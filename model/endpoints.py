@@ -81,10 +81,10 @@ def _without_source_locations() -> Iterator[None]:
         jax.config.update("jax_traceback_in_locations_limit", before)
 
 
-def export_endpoint(
+def endpoint_bytes(
     kind: Kind, model: ModelConfig, policy: Policy, platforms: Sequence[str]
-) -> tuple[export.Exported, bytes]:
-    """An endpoint lowered for all platforms at once, as read back, and its bytes.
+) -> bytes:
+    """An endpoint lowered for all platforms at once, serialised.
 
     The bytes depend on the model's shape, the policy and the JAX version, and on no
     path, clock or process.
@@ -100,7 +100,14 @@ def export_endpoint(
     with _without_source_locations():
         exported = export.export(function, platforms=tuple(platforms))(*arguments)
     # No gradient travels: a release is not trained further.
-    data = bytes(exported.serialize(vjp_order=0))
+    return bytes(exported.serialize(vjp_order=0))
+
+
+def export_endpoint(
+    kind: Kind, model: ModelConfig, policy: Policy, platforms: Sequence[str]
+) -> tuple[export.Exported, bytes]:
+    """An endpoint as it is read back from its bytes, and the bytes."""
+    data = endpoint_bytes(kind, model, policy, platforms)
     return export.deserialize(bytearray(data)), data
 
 

@@ -208,7 +208,8 @@ def tried() -> RunConfig:
             future_documents=1,
             future_positions=3,
             future_tokens=15,
-            reference_documents=3,
+            # As many as the largest compiled batch, whose program they share.
+            reference_documents=5,
             attention_documents=2,
             gradient_documents=2,
             initialization_updates=2,

@@ -32,7 +32,7 @@ from model.checks.precision import (
 )
 from model.checks.rows import Row
 from model.config import ModelConfig, Policy
-from model.endpoints import export_endpoint
+from model.endpoints import KINDS, endpoint_bytes
 from model.parameters import Parameters
 from model.tokenizer import BOS, PAD
 
@@ -156,8 +156,8 @@ class PolicyCheck:
         """Bytes of both endpoints when exported, without parameters."""
         try:
             return sum(
-                len(export_endpoint(kind, self.model, policy, EXPORTED_FOR)[1])
-                for kind in ("prefill", "decode")
+                len(endpoint_bytes(kind, self.model, policy, EXPORTED_FOR))
+                for kind in KINDS
             )
         except formats.FAILURES:
             return None

@@ -200,21 +200,17 @@ class HeldoutRows:
         """Writes gradients against central differences (1.10)."""
         wanted = self.settings.gradient_documents
         few = objective.mixed_documents(self.corpus.tokens["train"], wanted)
+        # A document of PAD alone counts in no mean, and may harm no gradient.
+        padded = np.vstack([few, np.full_like(few[:1], PAD)])
         differentiate = jax.jit(
             jax.grad(partial(mean_loss, key=None, model=self.model), has_aux=True)
         )
-        gradients = differentiate(self.parameters, jnp.asarray(few))[0]
+        found = differentiate(self.parameters, jnp.asarray(padded))[0]
+        gradients = {name: np.asarray(x) for name, x in found.items()}
         rows = objective.measure_gradients(
-            {name: np.asarray(x) for name, x in gradients.items()},
-            self.arrays,
-            few,
-            self.model,
-            self.settings.perturbation_seed,
+            gradients, self.arrays, few, self.model, self.settings.perturbation_seed
         )
-        padded = np.vstack([few, np.full_like(few[:1], PAD)])
-        beside = differentiate(self.parameters, jnp.asarray(padded))[0]
-        found = {name: np.asarray(x) for name, x in beside.items()}
-        rows.append(objective.measure_padded_document(found))
+        rows.append(objective.measure_padded_document(gradients))
         entry.write_rows(self.out, "measurements", rows)
 
     def attention(self) -> None:

@@ -8,7 +8,13 @@ from typing import Any
 
 from model.target_result import GANGS, part
 from tests.slice_results import observe, observed_host
-from tests.target_results import change_arrays, changing, write
+from tests.target_results import (
+    change_arrays,
+    changing,
+    manifest_of,
+    reseal,
+    write,
+)
 
 TRAINED, RESTARTED = GANGS
 
@@ -194,6 +200,10 @@ SPOILT: dict[str, tuple[set[str], Callable[[Path], Any]]] = {
     ),
     # what is about all of them
     "trained by another recipe": ({"5.4"}, _reseed),
+    "judged by a recipe of its own": (
+        {"5.4"},
+        lambda f: reseal(f, train={**manifest_of(f)["train"], "order_seed": 99}),
+    ),
     "it is not there": (
         {"5.1", "5.2", "5.3", "5.4", "5.5"},
         lambda f: [_forget(f, gang, 1) for gang in GANGS],

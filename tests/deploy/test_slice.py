@@ -17,7 +17,8 @@ from flows import target_hosts
 from flows.reading import open_run
 from flows.target_subject import target_subject
 from model.checks.slice_result import SliceJudge
-from model.presets import preset
+from model.config import to_dict
+from model.presets import fixture, preset
 from model.programs.judge_target import judged_rows
 from model.refusal import Refused
 from model.target_result import GANGS, part, read_result
@@ -155,8 +156,8 @@ def judged(tmp_path: Path, reference: StandIn) -> Judged:
             "code_sha256": code_sha256(),
             "accelerator": SOLD,
             "released_sha256": manifest["made_up_release"],
-            "model": manifest["model"],
-            "train": manifest["train"],
+            "model": to_dict(fixture().model),
+            "train": to_dict(fixture().train),
             **asked,
         }
         found = judged_rows(SliceJudge(folder, manifest, request, reference))  # type: ignore[arg-type]

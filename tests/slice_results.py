@@ -16,7 +16,14 @@ from model.config import ModelConfig, from_dict
 from model.target_result import GANGS, TRAINED_UPDATES, part
 from tasks.accelerators import known_accelerator
 from tests.synthetic_targets import observed_target
-from tests.target_results import changing, manifest_of, pretend, reseal, write
+from tests.target_results import (
+    changing,
+    manifest_of,
+    pretend,
+    reseal,
+    trace_devices,
+    write,
+)
 
 HOSTS = 2
 CHIPS = 4
@@ -67,8 +74,7 @@ def dressed_slice(rehearsed: Path, folder: Path) -> Path:
             own["global_device_count"] = len(observed["devices"])
     for number in range(HOSTS):
         own = folder / part(GANGS[-1], number)
-        with changing(own / "artifacts" / "trace.json") as trace:
-            trace["planes"] = observed_host(number)["trace_planes"]
+        trace_devices(own / "artifacts", observed_host(number)["trace_planes"])
         with changing(own / "artifacts" / "placement.json") as placement:
             placement["devices_of_state"] = [f"tpu:{CHIPS * number}"]
     pretend(folder, "tpu")

@@ -4,17 +4,20 @@ A dressed result says of itself that it is synthetic, which every way into a sto
 refuses; the tests go around that on purpose.
 """
 
+import gzip
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jax.profiler import ProfileData
 
 from model.target_result import MANIFEST, MANIFEST_SHA256, write_manifest
+from model.workload_trace import RAW, TRACE, summary_of_raw
 from tasks.target_challenge import code_sha256
 from tests.synthetic_targets import observed_target
 
@@ -58,8 +61,7 @@ def dressed(rehearsed: Path, folder: Path, platform: str = "gpu") -> Path:
     digest = code_sha256()
     observed |= {"nonce": NONCE, "code_sha256": digest, "code_sha256_demanded": digest}
     write(folder / "probe" / "observed.json", observed)
-    with changing(folder / "executed" / "trace.json") as trace:
-        trace["planes"] = observed["trace_planes"]
+    trace_devices(folder / "executed", observed["trace_planes"])
     with changing(folder / "executed" / "placement.json") as placement:
         placement["devices_of_state"] = [f"{platform}:0"]
     pretend(folder, platform)
@@ -72,6 +74,28 @@ def dressed(rehearsed: Path, folder: Path, platform: str = "gpu") -> Path:
         is_release_given=True,
     )
     return folder
+
+
+def trace_devices(folder: Path, planes: Mapping[str, Mapping[str, int]]) -> None:
+    """Adds events on lanes of devices to the raw trace in a folder, and counts anew.
+
+    Args:
+        folder: Where the raw trace and its summary lie.
+        planes: Events of each line of each plane.
+    """
+    named = 'event_metadata { key: 1 value { id: 1 name: "made up" } }'
+    text = ""
+    for plane, lines in planes.items():
+        if plane.startswith("/device:"):
+            shown = "".join(
+                f'lines {{ name: "{line}" {"events { metadata_id: 1 } " * events}}}'
+                for line, events in lines.items()
+            )
+            text += f'planes {{ name: "{plane}" {named} {shown} }}'
+    raw = gzip.decompress((folder / RAW).read_bytes())
+    added = ProfileData.text_proto_to_serialized_xspace(text)
+    (folder / RAW).write_bytes(gzip.compress(raw + added))
+    write(folder / TRACE, summary_of_raw(folder))
 
 
 def pretend(folder: Path, platform: str) -> None:

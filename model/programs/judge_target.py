@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from model.checks.slice_result import SliceJudge
-from model.checks.target_result import Judge
+from model.checks.target_result import Judge, read_json
 from model.checks.target_rows import sold_row
 from model.programs import entry
 from model.programs.probe_target import answer_row, device_rows, sign_rows
 from model.refusal import ReasonCode, Refused
 from model.target_result import controllers_of, read_result
+from model.workload_trace import TRACE, require_as_told
 
 # The result is whole, but its files may say anything: a name that is not there, text
 # for a number, an archive that is none, a number that no float or memory holds.
@@ -37,13 +38,16 @@ def main(request: dict[str, Any], out: Path) -> None:
         out: Result folder.
 
     Raises:
-        Refused: The result is not whole, or holds what no target writes.
+        Refused: The result is not whole, or holds what no target writes, such as a
+            summary of a trace that is not in its raw trace.
     """
     folder = Path(request["folder"])
     manifest = read_result(folder)
     entry.report(event="reference", message="computing the reference on this CPU")
     is_slice = controllers_of(manifest) > 1
     try:
+        for summary in folder.rglob(TRACE):
+            require_as_told(summary.parent, read_json(summary))
         judge = (SliceJudge if is_slice else Judge)(folder, manifest, request)
         found = judged_rows(judge)
         _require_numbers(found)

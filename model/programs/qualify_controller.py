@@ -29,7 +29,7 @@ from model.parameters import initial_parameters, load_parameters, save_parameter
 from model.programs import entry
 from model.programs.probe_target import require_code, require_signs
 from model.programs.run_endpoints import LOGITS
-from model.programs.run_target import PLACEMENT, TRACE, Workload, timed, trace
+from model.programs.run_target import PLACEMENT, Workload, timed, trace
 from model.programs.train_controller import Controller, leaving_together, tell_answer
 from model.refusal import ReasonCode, Refused
 from model.shared_checkpoint import gathered_digests
@@ -37,6 +37,7 @@ from model.target_endpoints import endpoint_logits, loaded_programs
 from model.target_observation import observe
 from model.target_result import OBSERVED
 from model.target_signs import PLATFORMS, signs_of, target_platform
+from model.workload_trace import TRACE
 
 AGREED = "agreed.json"
 TIMINGS = "timings.json"
@@ -151,7 +152,8 @@ class Slice:
     def trace(self) -> None:
         """Counts regions and events on the lanes of the devices of this controller."""
         self._keep(PLACEMENT, self.workload.placement())
-        self._keep(TRACE, trace(self.workload, self.out, self.profile.regions))
+        kept = entry.artifact(self.out, TRACE).parent
+        self._keep(TRACE, trace(self.workload, kept, self.profile.regions))
 
     def timings(self) -> None:
         """Takes times, last: nothing that went wrong before is hidden by a number."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,19 +17,17 @@ import jax
 import numpy as np
 
 from model import tracing
-from model.checks import tracing as trace_checks
 from model.config import ModelConfig, ProfileConfig, TrainConfig, from_dict
 from model.parameters import load_parameters
 from model.programs import entry
 from model.target_endpoints import loaded_programs, training_program
-from model.target_observation import traced_file
 from model.tokenizer import prompt_tokens
 from model.tracing import CACHED_DECODE, PREFILL, TRAINING_UPDATE, Region
 from model.training import dropout_key
+from model.workload_trace import TRACE, keep, summary
 
 POLICY = "fp32"
 PLACEMENT = "placement.json"
-TRACE = "trace.json"
 TIMER = "time.perf_counter_ns, ns; from the call to every output being ready"
 
 
@@ -107,24 +106,24 @@ class Workload:
         }
 
 
-def trace(workload: Workload, out: Path, regions: int) -> dict[str, Any]:
-    """Counts regions in a trace, and events on the lanes of devices."""
-    folder = out / "trace"
-    tracing.start(folder)
-    for number in range(1, regions + 1):
-        for name, (function, arguments) in workload.calls.items():
-            with Region(name, number) as region:
-                region.ready(function, *arguments)
-    file = tracing.stop(folder)
-    found = trace_checks.read_regions(file)
-    planes, metadata = traced_file(file)
-    return {
-        "regions": {
-            name: sum(each.name == name for each in found) for name in workload.calls
-        },
-        "planes": planes,
-        "metadata": metadata,
-    }
+def trace(workload: Workload, kept: Path, regions: int) -> dict[str, Any]:
+    """Counts regions in a trace, and events on the lanes of devices.
+
+    Args:
+        workload: What is traced.
+        kept: Folder that the raw trace is kept in.
+        regions: Occurrences of each region.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        tracing.start(folder)
+        for number in range(1, regions + 1):
+            for name, (function, arguments) in workload.calls.items():
+                with Region(name, number) as region:
+                    region.ready(function, *arguments)
+        file = tracing.stop(folder)
+        keep(file, kept)
+        return summary(file)
 
 
 def timed(workload: Workload, samples: int) -> list[dict[str, Any]]:

@@ -145,7 +145,8 @@ def _answers(hosts: int) -> PlannedStep:
         claim="5.2",
         expected_table="comparisons",
         expected_row=(
-            f"controllers_silent: value_count 0 of {hosts}; "
+            f"controllers_silent: value_count 0 of {hosts}; devices_untrained 0: each "
+            "device of the accelerator trained; "
             "recounted_controllers_missing and recounted_machines_apart 0; "
             "challenge_answered: nonce "
             "and code of the launcher, in the execution that gives the result"

@@ -10,6 +10,7 @@ REASONS: Mapping[str, str] = {
     # --- why a value is null ---
     "target_absent": "The target device is not attached to this machine.",
     "compiler_absent": "The compiler of the platform is not installed.",
+    "devices_untrained": "Devices of the target took no part in the training.",
     "orbax_absent": "Orbax, which commits a state in parts, is not installed.",
     "not_measured": "The program ended before it could measure this.",
     "not_supported": "The runtime cannot do this on this platform.",

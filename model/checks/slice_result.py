@@ -24,6 +24,7 @@ from model.checks.target_rows import (
     challenge_rows,
     endpoint_rows,
     sign_counts,
+    trained_row,
     training_rows,
     workload_rows,
 )
@@ -120,7 +121,7 @@ class SliceJudge:
 
     def numbers(self) -> list[rows.Row]:
         """Claims 5.2, 5.3, 5.5: who is silent, how far all are from the reference."""
-        found = self.silences()
+        found = [*self.silences(), self._devices_trained()]
         for label in SLICE_TRAININGS:
             found += self._training_numbers(label)
         expected = self.reference.logits(self.folder / "parameters.npz")
@@ -168,6 +169,24 @@ class SliceJudge:
         return [*found, *self._ends()]
 
     # --- parts ---
+
+    def _devices_trained(self) -> rows.Row:
+        """Claim 5.2: the devices that the batch was laid out over, on every controller.
+
+        That they are the accelerator's is counted from what each host observed.
+        """
+        answers = [
+            self.files.json(TRAINED, number, "artifacts/answer.json")
+            for number in range(self.count)
+        ]
+        laid_out = [
+            len(json.loads(row["device_documents"]))
+            for number in range(self.count)
+            for label in SLICE_TRAININGS
+            for row in self.files.rows(TRAINED, number, "controller_updates", label)
+        ]
+        devices = sum(int(each.get("local_device_count", 1)) for each in answers)
+        return trained_row(min(laid_out, default=0), devices)
 
     def _state(self, label: str, update: int) -> str:
         """Returns what the first training held on controller 0 after an update."""

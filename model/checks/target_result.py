@@ -21,6 +21,7 @@ from model.checks.target_rows import (
     challenge_rows,
     endpoint_rows,
     sign_counts,
+    trained_row,
     training_rows,
     workload_rows,
 )
@@ -89,6 +90,10 @@ class Judge:
         silent = self.hosts - int(self.observed["process_count"])
         return [
             rows.count("5.2", "controllers_silent", "", max(0, silent), "controllers"),
+            trained_row(
+                len(self.placed["devices_of_state"]),
+                int(self.request["accelerator"]["devices"]),
+            ),
             *self._training_numbers(),
             *self._endpoint_numbers(),
             *self._choice(),

@@ -98,6 +98,22 @@ def _lane_events(observed: Observed, trace: Mapping[str, Any]) -> int:
     return int(lane.found.partition(" ")[0])
 
 
+def trained_row(trained: int, devices: int) -> rows.Row:
+    """Claim 5.2: devices of the accelerator that took no part in the training.
+
+    What some of them did is nothing against the others, and shows nothing of them.
+
+    Args:
+        trained: Devices that the state of the training lay on.
+        devices: Devices that the accelerator has.
+    """
+    told = f"{trained} of {devices} devices trained"
+    row = rows.count("5.2", "devices_untrained", "", 0, "devices", told)
+    if trained < devices:
+        return row | {"value_count": None, "reason": "devices_untrained"}
+    return row
+
+
 def training_rows(
     expected: Sequence[Any],
     measured: Sequence[Mapping[str, Any]],

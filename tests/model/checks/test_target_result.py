@@ -371,6 +371,12 @@ def test_one_host_of_a_slice_is_not_the_slice(result, verdicts) -> None:
     assert verdicts(result, accelerator={**SOLD, "hosts": 4})["5.2"] == "revise"
 
 
+def test_one_device_of_several_does_not_demonstrate_them(result, verdicts) -> None:
+    """Nothing is against the others, and nothing is for them."""
+    found = verdicts(result, accelerator={**SOLD, "devices": 4})
+    assert found["5.2"] == "not demonstrated"
+
+
 def test_times_of_a_target_are_hidden_until_it_is_accepted(
     result: Path, tmp_path: Path, reference: Reference
 ) -> None:

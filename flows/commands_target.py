@@ -97,6 +97,18 @@ def digest() -> int:
 
 
 @target.command
+def nonce(*, root: Root = DEFAULT_ROOT) -> int:
+    """Draw the nonce of a new run on a target, remember it in the store, and print it.
+
+    The import takes a result that answers it, once, and no other.
+    """
+    from tasks.target_challenge import drawn_nonce
+
+    print_lines([drawn_nonce(root)])
+    return 0
+
+
+@target.command
 def probe(
     *,
     platform: Platform = None,
@@ -147,9 +159,6 @@ def import_(
     ],
     /,
     *,
-    nonce: Annotated[
-        str, Parameter(help="The nonce that was given to it; empty proves no answer.")
-    ] = "",
     accelerator: Accelerator = None,
     preset_name: Annotated[
         str,
@@ -169,7 +178,8 @@ def import_(
     """Take in the result of a target, and judge it here.
 
     A folder that was altered, is incomplete, or was made by other code or by a CPU is
-    refused. Exit code 1: a row about the target is unmet.
+    refused, and so is one that answers no nonce of `harness target nonce`, or one that
+    another result has answered. Exit code 1: a row about the target is unmet.
     """
     from tasks.accelerators import chosen_accelerator
     from tasks.target_results import open_result
@@ -185,10 +195,11 @@ def import_(
     platform = None if manifest["is_rehearsal"] else manifest["platform"]
     name = accelerator or manifest["accelerator"] or None
     chosen = chosen_accelerator(name, platform)
+    asked = manifest["nonce"]
     if not rehearsal:
-        judged = import_result(root, result, chosen, nonce, preset_name)
+        judged = import_result(root, result, chosen, asked, preset_name)
         return show_target(root, judged.run_id, is_json=is_json)
-    judged = rehearse_import(root, result, chosen, nonce, preset_name)
+    judged = rehearse_import(root, result, chosen, asked, preset_name)
     rows = shown(judged)
     if is_json:
         print_json({"rows": rows, "exit_code": 0})

@@ -31,7 +31,7 @@ from tasks.rehearsal_on_hosts import RESULT
 from tasks.rehearse_remote import PLATFORM, rehearse_remote
 from tasks.reuse import store_root
 from tasks.storage import storage_url
-from tasks.target_challenge import new_challenge
+from tasks.target_challenge import drawn_nonce
 from tasks.target_results import open_result
 from tasks.temporary_folders import temporary_folder
 from tasks.tokenize_corpus import tokenize_corpus
@@ -113,7 +113,7 @@ def run_on_hosts(
     )
     require_documents(hosts.accelerator, config.train, config.preset)
     # Each occasion has its own; hosts learn what follows from it for them alone.
-    nonce = new_challenge().nonce
+    nonce = drawn_nonce(store_root())
     visited = _qualify(config, corpus, runtime, hosts, nonce)
     return taken_in(visited, hosts.accelerator, nonce, config.preset)
 

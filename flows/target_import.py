@@ -28,6 +28,7 @@ from tasks.target_challenge import code_sha256
 from tasks.target_results import TargetResult
 from tasks.temporary_folders import temporary_folder
 from tasks.work import Work
+from warehouse.nonces import DRAW, Answered, answer_of, remember_answered
 from warehouse.runs import RunFinish, StageLink, utc_text
 from warehouse.store import Execution, Store
 
@@ -41,7 +42,7 @@ class Judged:
     run_id: str
     """The run that was recorded; empty for a rehearsal, which is recorded nowhere."""
     records: list[Any]
-    """Every row that was made of it."""
+    """Every row that was made of it; none where it was taken in before."""
 
 
 def import_result(
@@ -53,19 +54,27 @@ def import_result(
 ) -> Judged:
     """Judges a result and records it as a run.
 
+    A nonce is answered once. The same result again is the same evidence, so the run
+    that took it in is told and nothing is recorded.
+
     Args:
         root: Folder of the store.
         result: The result, whole and of this very code.
         accelerator: What it is a result of.
-        nonce: What the launcher gave out.
+        nonce: What the launcher gave out; the store has to remember it.
         preset_name: Preset that was asked for; nothing of it is read from the result.
 
     Raises:
-        Refused: It is of no target, or of another preset.
+        Refused: It is of no target, of another preset, or another result has answered
+            the nonce.
         StageError: It could not be judged.
+        StoreError: The nonce was never given out by this store.
     """
     result.require_target()
     result.require_preset(preset_name)
+    answered = answer_of(root, nonce)
+    if answered is not None:
+        return _taken_in_before(result, answered)
     config = preset(preset_name)
     store = Store(root)
     subject = target_subject(FLOW, result, config)
@@ -91,7 +100,22 @@ def import_result(
     )
     links = (*home.links(), link)
     _finish(store, start.run_id, "completed", "The result was judged.", links)
+    remember_answered(
+        root,
+        nonce,
+        Answered(manifest_sha256=result.manifest_sha256, run_id=start.run_id),
+    )
     return Judged(run_id=start.run_id, records=work.records)
+
+
+def _taken_in_before(result: TargetResult, answered: Answered) -> Judged:
+    if answered.manifest_sha256 != result.manifest_sha256:
+        raise Refused(
+            ReasonCode.ARTIFACT_METADATA_MISMATCH,
+            f"the nonce of this result was answered by another one (run "
+            f"{answered.run_id}); an answer counts once: {DRAW}",
+        )
+    return Judged(run_id=answered.run_id, records=[])
 
 
 def rehearse_import(

@@ -7,9 +7,13 @@ code under the same names is found out.
 
 import dataclasses
 import secrets
+import time
+from pathlib import Path
 
 from model.folders import source_sha256
 from tasks.program_environment import root_of
+from warehouse.nonces import remember_drawn
+from warehouse.runs import utc_text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,17 @@ class Challenge:
 def new_challenge() -> Challenge:
     """Returns a challenge that nobody has seen before."""
     return Challenge(nonce=secrets.token_hex(16), code_sha256=code_sha256())
+
+
+def drawn_nonce(root: Path) -> str:
+    """Returns a nonce that nobody has seen before, and that a store remembers.
+
+    Args:
+        root: Folder of the store that takes in what answers it.
+    """
+    nonce = new_challenge().nonce
+    remember_drawn(root, nonce, utc_text(time.time_ns()))
+    return nonce
 
 
 def code_sha256() -> str:

@@ -88,9 +88,9 @@ def _at_home(release_sha256: str) -> Iterator[PlannedStep]:
 def _exported(release_sha256: str) -> Iterator[PlannedStep]:
     yield from _at_home(release_sha256)
     yield PlannedStep(
-        command="export NONCE=$(python3 -c 'import secrets; "
-        "print(secrets.token_hex(16))')",
-        expected_row="a number of this occasion, for the target and for the import",
+        command="export NONCE=$(harness target nonce)",
+        expected_row="a number of this occasion, which the store remembers: the import "
+        "takes one result that answers it",
     )
     yield PlannedStep(
         command="export CODE=$(harness target digest)",
@@ -218,7 +218,7 @@ def _on_one_host(target: Accelerator) -> Iterator[PlannedStep]:
     }[target.way]
     yield dataclasses.replace(_signs(1), command=host)
     yield PlannedStep(command=fetch, expected_row="every file under 16 MiB")
-    taken = f"harness target import {_OUT} --nonce $NONCE --accelerator {target.name}"
+    taken = f"harness target import {_OUT} --accelerator {target.name}"
     yield dataclasses.replace(_answers(1), command=taken)
     for step in (_CONFIGURATION, _NUMBERS, _RESTART):
         yield dataclasses.replace(step, command="harness review latest --task 5")

@@ -9,6 +9,7 @@ processes may write: every execution has its own nonce, every artifact its own d
     records/<nonce>/<table>.parquet           rows of one execution
     executions/<stage>/<key>/<nonce>.json     commit record, sealed, written last
     runs/<run_id>/started.json, finished.json sealed
+    nonces/<nonce>/drawn.json, answered.json  sealed, see nonces.py
     temporary/                                unfinished files, never read
 """
 

@@ -7,6 +7,8 @@ import pytest
 from tasks.accelerators import known_accelerator
 from tasks.target_steps import target_steps
 from tests.store_maker import StoreMaker
+from warehouse.errors import StoreError
+from warehouse.nonces import answer_of
 from warehouse.store import Store
 
 
@@ -54,6 +56,16 @@ def test_the_digest_is_that_of_the_code_a_host_would_run(harness, project):
 
     done = harness("target", "digest")
     assert done.stdout.strip() == source_sha256(project / "model")
+
+
+def test_a_nonce_is_new_each_time_and_the_store_remembers_it(harness, tmp_path):
+    root = tmp_path / "evidence"
+    drawn = [harness("target", "nonce", "--root", root).stdout.strip() for _ in "12"]
+    assert [len(each) for each in drawn] == [32, 32]
+    assert sorted(drawn) == sorted(path.name for path in (root / "nonces").iterdir())
+    assert all(answer_of(root, each) is None for each in drawn)
+    with pytest.raises(StoreError, match="not given out"):
+        answer_of(root, "0" * 32)
 
 
 @pytest.mark.parametrize(

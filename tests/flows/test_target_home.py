@@ -13,6 +13,7 @@ from flows.reading import open_run, view_rows
 from flows.target_home import HOME_STAGES, Home, home_of
 from tasks.accelerators import known_accelerator
 from tasks.errors import StageError
+from tasks.target_challenge import drawn_nonce
 from tests.store_maker import StoreMaker
 from tests.target_rows import CONTRACT, TARGET, keeping, slice_of
 from warehouse.records.claims import Measurement
@@ -128,7 +129,8 @@ def taken_in(
             require_preset=lambda name: None,
         )
         root, sold = made.store.root, known_accelerator("nvidia-h200")
-        judged = target_import.import_result(root, result, sold, "", "fixture")
+        nonce = drawn_nonce(root)
+        judged = target_import.import_result(root, result, sold, nonce, "fixture")
         names = ["task_verdicts", "target_ladder"]
         connection = open_run(root, judged.run_id, names=names)
         (task,) = view_rows(connection, "task_verdicts", review_task=5)
@@ -180,6 +182,7 @@ def test_a_result_that_cannot_be_judged_leaves_no_run(
         target_import, "target_subject", lambda *_: SimpleNamespace(start=lambda: start)
     )
     monkeypatch.setattr(target_import.qualify_target, "body", refuse)
+    nonce = drawn_nonce(home.store.root)
     result: Any = SimpleNamespace(
         folder=tmp_path,
         manifest_sha256="",
@@ -190,5 +193,5 @@ def test_a_result_that_cannot_be_judged_leaves_no_run(
     sold = known_accelerator("nvidia-h200")
     runs = sorted((home.store.root / "runs").iterdir())
     with pytest.raises(StageError, match="no arrays"):
-        target_import.import_result(home.store.root, result, sold, "", "fixture")
+        target_import.import_result(home.store.root, result, sold, nonce, "fixture")
     assert sorted((home.store.root / "runs").iterdir()) == runs

@@ -20,6 +20,7 @@ from tasks.accelerators import known_accelerator
 from tasks.source_closure import source_closure
 from tasks.target_results import TargetResult, open_result
 from tests.target_results import FIXED, NONCE, changing, dressed, manifest_of, reseal
+from warehouse.nonces import remember_drawn
 
 pytestmark = pytest.mark.timeout(900)
 ACCEPTED = {"accept", "accept (undrilled)"}
@@ -267,8 +268,7 @@ def test_the_command_refuses_a_cpu_and_rehearses_it(harness, rehearsed, tmp_path
     assert done.returncode == 2 and "no target" in done.stderr
     assert not root.exists()
     done = harness(
-        *("target", "import", rehearsed, "--rehearsal", "--nonce", NONCE),
-        *("--root", root),
+        *("target", "import", rehearsed, "--rehearsal", "--root", root),
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
@@ -301,15 +301,26 @@ def test_the_command_records_a_target_as_a_run_of_its_own(
 
     monkeypatch.setattr(TargetResult, "require_target", lambda self: None)
     root = tmp_path / "evidence"
-    with pytest.raises(SystemExit) as ended:
-        command_line.main(
-            [
-                *("target", "import", str(result), "--nonce", NONCE, "--json"),
-                *("--accelerator", "nvidia-h200", "--root", str(root)),
-            ]
-        )
-    shown = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 0
+
+    def import_(folder: Path) -> tuple[Any, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            command_line.main(
+                [
+                    *("target", "import", str(folder), "--json"),
+                    *("--accelerator", "nvidia-h200", "--root", str(root)),
+                ]
+            )
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    code, _, told = import_(result)
+    assert code == 2 and "was not given out by the store" in told
+    assert not root.exists()
+
+    remember_drawn(root, NONCE, "2026-01-01T00:00:00.000000000Z")
+    code, out, told = import_(result)
+    assert code == 0, told
+    shown = json.loads(out)
     claims = {row["claim"]: row["verdict"] for row in shown["claims"]}
     assert {claims["5.1"], claims["5.3"], claims["5.5"]} <= ACCEPTED
     # no run at home: neither the release nor what needs no target is known
@@ -317,3 +328,12 @@ def test_the_command_records_a_target_as_a_run_of_its_own(
     rungs = {(row["rung"], row["platform"]): row["verdict"] for row in shown["ladder"]}
     assert rungs[4, "gpu"] == "not demonstrated"
     assert rungs[4, "tpu"] == "not demonstrated"
+
+    # the same result again is the same evidence, and another one answers nothing
+    code, out, _ = import_(result)
+    assert (code, json.loads(out)["run_id"]) == (0, shown["run_id"])
+    assert len(list((root / "runs").iterdir())) == 1
+    reseal(result, stopped_because="sealed anew")
+    code, out, told = import_(result)
+    assert code == 2 and f"another one (run {shown['run_id']})" in told
+    assert len(list((root / "runs").iterdir())) == 1

@@ -46,6 +46,7 @@ GROUPS = {
     "rehearsed": (
         "flows/test_target_import.py",
         "model/checks/test_target_result.py",
+        "model/checks/test_workload_trace.py",
     ),
     "operated with others": ("flows/test_operate_shared.py",),
     "checked": ("flows/test_check.py",),

@@ -4,7 +4,6 @@ The limits are those of the contract alone. Synthetic: this shows the rule at wo
 is no evidence of any target.
 """
 
-import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -17,11 +16,8 @@ from model.checks.target_reference import Reference, parameter_differences
 from model.checks.target_result import Judge
 from model.config import ModelConfig, TrainConfig, from_dict, to_dict
 from model.presets import fixture, preset
-from model.programs import judge_target
 from model.programs.judge_target import judged_rows
-from model.refusal import Refused
 from model.target_result import read_result
-from model.workload_trace import RAW, TRACE, summary_of_raw
 from tasks.accelerators import known_accelerator
 from tasks.target_challenge import code_sha256
 from tests.store_maker import StoreMaker
@@ -297,48 +293,6 @@ def test_a_planted_fault_is_found_by_its_claim(
     found = verdicts(result)
     assert found.pop(claim) == "revise"
     assert set(found.values()) == {UNDRILLED}
-
-
-def _without_raw(folder: Path) -> None:
-    (folder / "executed" / RAW).unlink()
-
-
-def _another_raw(folder: Path) -> None:
-    (folder / "executed" / RAW).write_bytes(gzip.compress(b"no trace at all"))
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (
-            lambda f: _configure(f, "executed/trace.json", regions={"text-prefill": 5}),
-            "says regions",
-        ),
-        (
-            lambda f: _configure(
-                f, "executed/trace.json", planes={"/device:GPU:0": {"Stream #1": 9}}
-            ),
-            "says planes",
-        ),
-        (_without_raw, "without its raw trace"),
-        (_another_raw, "is no trace"),
-    ],
-)
-def test_a_summary_that_its_raw_trace_does_not_bear_out_is_refused(
-    change: Callable[[Path], None], told: str, result: Path
-) -> None:
-    """It was sealed again, so every digest is right."""
-    change(result)
-    reseal(result)
-    with pytest.raises(Refused, match=told):
-        judge_target.main({"folder": str(result)}, result.parent)
-
-
-def test_the_summary_of_a_rehearsal_is_what_its_raw_trace_holds(rehearsed) -> None:
-    folder = rehearsed / "executed"
-    told = json.loads((folder / TRACE).read_text())
-    assert summary_of_raw(folder) == told
-    assert set(told["regions"].values()) == {5}
 
 
 def test_logits_that_are_no_numbers_demonstrate_nothing(result, verdicts) -> None:

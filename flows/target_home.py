@@ -30,16 +30,29 @@ class Home:
     def links(self) -> tuple[StageLink, ...]:
         """Returns the stages as what another run reuses."""
         return tuple(
-            StageLink(
-                stage=row["stage"],
-                key=row["key"],
-                nonce=row["execution_id"],
-                state="reused",
-                reason="",
-                duration_ns=0,
-            )
-            for row in self.stages
+            reused(row["stage"], row["key"], row["execution_id"]) for row in self.stages
         )
+
+
+def reused(stage: str, key: str, nonce: str) -> StageLink:
+    """Returns what names an execution that a run rests on and has not made."""
+    return StageLink(
+        stage=stage, key=key, nonce=nonce, state="reused", reason="", duration_ns=0
+    )
+
+
+def run_that_rests_on(root: Path, executions: set[str]) -> str:
+    """Returns the newest run that rests on all of some executions; empty for none.
+
+    Args:
+        root: Folder of the store.
+        executions: Ids of the executions.
+    """
+    connection = open_run(root, None, has_history=True, names=["run_stages"])
+    found: dict[str, set[str]] = {}
+    for row in view_rows(connection, "run_stages"):
+        found.setdefault(row["run_id"], set()).add(row["execution_id"])
+    return max((run for run, own in found.items() if executions <= own), default="")
 
 
 def home_of(root: Path, components: Mapping[str, str]) -> Home:

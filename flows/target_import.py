@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.reading import Row
-from flows.target_home import Home, home_of
+from flows.target_home import Home, home_of, reused, run_that_rests_on
 from flows.target_subject import target_subject
 from model.config import RunConfig
 from model.presets import preset
@@ -28,8 +28,9 @@ from tasks.target_challenge import code_sha256
 from tasks.target_results import TargetResult
 from tasks.temporary_folders import temporary_folder
 from tasks.work import Work
+from warehouse.errors import NoExecution
 from warehouse.nonces import DRAW, Answered, answer_of, remember_answered
-from warehouse.runs import RunFinish, StageLink, utc_text
+from warehouse.runs import RunFinish, RunStart, StageLink, utc_text
 from warehouse.store import Execution, Store
 
 FLOW = "target_import"
@@ -54,8 +55,8 @@ def import_result(
 ) -> Judged:
     """Judges a result and records it as a run.
 
-    A nonce is answered once. The same result again is the same evidence, so the run
-    that took it in is told and nothing is recorded.
+    A nonce is answered once. The same result again is the same evidence: it is not
+    judged again, and where nothing was made at home since, no run is recorded.
 
     Args:
         root: Folder of the store.
@@ -73,14 +74,16 @@ def import_result(
     result.require_target()
     result.require_preset(preset_name)
     answered = answer_of(root, nonce)
-    if answered is not None:
-        return _taken_in_before(result, answered)
+    _require_unanswered(result, answered)
     config = preset(preset_name)
     store = Store(root)
     subject = target_subject(FLOW, result, config)
     start = subject.start()
     home = home_of(root, start.components)
     inputs = _inputs(result, accelerator, nonce, home, config)
+    before = _taken_in_before(store, start, home, inputs, result) if answered else None
+    if before is not None:
+        return before
     started_ns = time.time_ns()
     # What could not be judged is no run: it would be the newest one, about nothing.
     with _judged(store, inputs, result.runtime) as work:
@@ -100,22 +103,46 @@ def import_result(
     )
     links = (*home.links(), link)
     _finish(store, start.run_id, "completed", "The result was judged.", links)
-    remember_answered(
-        root,
-        nonce,
-        Answered(manifest_sha256=result.manifest_sha256, run_id=start.run_id),
-    )
+    if answered is None:
+        told = Answered(manifest_sha256=result.manifest_sha256, run_id=start.run_id)
+        remember_answered(root, nonce, told)
     return Judged(run_id=start.run_id, records=work.records)
 
 
-def _taken_in_before(result: TargetResult, answered: Answered) -> Judged:
-    if answered.manifest_sha256 != result.manifest_sha256:
+def _require_unanswered(result: TargetResult, answered: Answered | None) -> None:
+    """Refuses a result whose nonce another result has answered."""
+    if answered and answered.manifest_sha256 != result.manifest_sha256:
         raise Refused(
             ReasonCode.ARTIFACT_METADATA_MISMATCH,
             f"the nonce of this result was answered by another one (run "
             f"{answered.run_id}); an answer counts once: {DRAW}",
         )
-    return Judged(run_id=answered.run_id, records=[])
+
+
+def _taken_in_before(
+    store: Store,
+    start: RunStart,
+    home: Home,
+    inputs: dict[str, Any],
+    result: TargetResult,
+) -> Judged | None:
+    """Returns the run of a result that is taken in again; None to judge it anew.
+
+    It rests on what was made at home since, such as a rehearsal; with a release that
+    was not known before it is judged anew.
+    """
+    components = key_components(qualify_target.definition, inputs, result.runtime, {})
+    try:
+        execution = store.find(key_of(components), qualify_target.definition.name)
+    except NoExecution:
+        return None
+    links = (*home.links(), reused(execution.stage, execution.key, execution.nonce))
+    run_id = run_that_rests_on(store.root, {link.nonce for link in links})
+    if run_id:
+        return Judged(run_id=run_id, records=[])
+    store.start_run(start)
+    _finish(store, start.run_id, "completed", "It rests on more at home now.", links)
+    return Judged(run_id=start.run_id, records=[])
 
 
 def rehearse_import(

@@ -1,7 +1,6 @@
 """A result of a target rests besides on what runs at home of the same system showed."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +12,14 @@ from flows.reading import open_run, view_rows
 from flows.target_home import HOME_STAGES, Home, home_of
 from tasks.accelerators import known_accelerator
 from tasks.errors import StageError
-from tasks.target_challenge import drawn_nonce
 from tests.store_maker import StoreMaker
 from tests.target_rows import CONTRACT, TARGET, keeping, slice_of
+from warehouse.nonces import remember_drawn
 from warehouse.records.claims import Measurement
+from warehouse.runs import RunStart, utc_text
 from warehouse.store import Store
 
+NONCE = "ab" * 16
 SUBJECT = {
     "system": "system-1",
     "configuration": "fixture",
@@ -92,45 +93,37 @@ def _rows(numbers: Iterable[int], stage: str) -> list[Any]:
     return found
 
 
-@pytest.fixture
-def taken_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[str, dict[int, str], str]]:
-    """Has a made-up result taken in, after some stages were made at home.
+class Visit:
+    """A store at home, and a made-up result of a target that it takes in."""
 
-    Answers the verdict of task 5, the rungs of the platform, and the next step.
-    """
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.monkeypatch = monkeypatch
+        self.made = StoreMaker(Store(folder / "evidence"))
+        self.run_ids: list[str] = []
+        remember_drawn(self.made.store.root, NONCE, utc_text(1))
+
+    def at_home(self, *stages: str) -> None:
+        """Makes stages whose rows keep the contract, each in a run of its own."""
+        for stage in stages:
+            self.made.executions.clear()
+            self.made.execute(stage, _rows(range(6, 100), stage))
+            self.made.run(f"20260102-{stage.replace('_', '-')}")
 
     def take_in(
-        hosts: int,
-        numbers: Iterable[int] = TARGET,
-        at_home: Iterable[str] = HOME_STAGES,
+        self, hosts: int = 1, numbers: Iterable[int] = TARGET
     ) -> tuple[str, dict[int, str], str]:
-        made = StoreMaker(Store(tmp_path / "evidence"))
-        for number, stage in enumerate(at_home):
-            made.executions.clear()
-            made.execute(stage, _rows(range(6, 100), stage))
-            made.run(f"20260102-03040{number}-aaaaaa")
-        start = made.run("20260105-030405-dddddd", is_finished=False)
-        start = replace(start, run_id="20260105-030406-eeeeee", components=SUBJECT)
+        """Answers the verdict of task 5, rungs of the platform, and the next step."""
         platform = "gpu" if hosts == 1 else "tpu"
         rows = [*_rows(numbers, "qualify_target"), *slice_of(platform, hosts)]
-        subject = SimpleNamespace(start=lambda: start)
-        monkeypatch.setattr(target_import, "target_subject", lambda *_: subject)
-        monkeypatch.setattr(
-            target_import.qualify_target, "body", lambda work, **_: work.record(*rows)
-        )
-        result: Any = SimpleNamespace(
-            folder=tmp_path,
-            manifest_sha256="",
-            runtime={},
-            host="made-up",
-            require_target=lambda: None,
-            require_preset=lambda name: None,
-        )
-        root, sold = made.store.root, known_accelerator("nvidia-h200")
-        nonce = drawn_nonce(root)
-        judged = target_import.import_result(root, result, sold, nonce, "fixture")
+        body = ("body", lambda work, **_: work.record(*rows))
+        self.monkeypatch.setattr(target_import.qualify_target, *body)
+        subject = ("target_subject", lambda *_: SimpleNamespace(start=self._start))
+        self.monkeypatch.setattr(target_import, *subject)
+        root, sold = self.made.store.root, known_accelerator("nvidia-h200")
+        result = result_in(self.folder)
+        judged = target_import.import_result(root, result, sold, NONCE, "fixture")
+        self.run_ids.append(judged.run_id)
         names = ["task_verdicts", "target_ladder"]
         connection = open_run(root, judged.run_id, names=names)
         (task,) = view_rows(connection, "task_verdicts", review_task=5)
@@ -138,33 +131,82 @@ def taken_in(
         rungs = {row["rung"]: row["verdict"] for row in ladder if row["rung"] > 3}
         return task["verdict"], rungs, task["next_step"]
 
-    return take_in
+    def _start(self) -> RunStart:
+        return RunStart(
+            run_id=f"20260105-0304{len(self.run_ids):02}-eeeeee",
+            flow="target_import",
+            components=SUBJECT,
+            preset="fixture",
+            is_declared=True,
+            configuration={},
+            started_at=self.made.now(),
+            host="made-up",
+            process_id=1,
+        )
+
+
+def result_in(folder: Path) -> Any:
+    """Returns what stands for a result that is whole and of a target."""
+    return SimpleNamespace(
+        folder=folder,
+        manifest_sha256="",
+        runtime={},
+        host="made-up",
+        require_target=lambda: None,
+        require_preset=lambda name: None,
+    )
+
+
+@pytest.fixture
+def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Visit:
+    return Visit(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
 def test_a_target_with_all_its_evidence_and_that_at_home_accepts_the_task(
-    hosts: int, taken_in: Callable[..., Any]
+    hosts: int, visit: Visit
 ) -> None:
     """Synthetic: this is the rule at work, and no evidence of any target."""
-    verdict, rungs, _ = taken_in(hosts)
+    visit.at_home(*HOME_STAGES)
+    verdict, rungs, _ = visit.take_in(hosts)
     assert verdict.startswith("accept")
     assert rungs == {4: "accept", 5: "accept"}
 
 
 @pytest.mark.parametrize("lacking", HOME_STAGES)
 def test_a_target_of_which_nothing_was_rehearsed_leaves_the_task_open(
-    lacking: str, taken_in: Callable[..., Any]
+    lacking: str, visit: Visit
 ) -> None:
-    verdict, rungs, step = taken_in(1, at_home=set(HOME_STAGES) - {lacking})
+    visit.at_home(*(stage for stage in HOME_STAGES if stage != lacking))
+    verdict, rungs, step = visit.take_in()
     assert verdict == "not demonstrated" and step
     assert rungs == {4: "accept", 5: "accept"}
 
 
+def test_the_same_result_again_rests_on_what_was_made_at_home_since(
+    visit: Visit,
+) -> None:
+    """It is evidence once: judged once, and no run where nothing is new."""
+    visit.at_home("qualify_tpu", "rehearse_remote")
+    assert visit.take_in()[0] == "not demonstrated"
+    visit.at_home("rehearse_target")
+    assert visit.take_in()[0].startswith("accept")
+    visit.take_in()
+    first, second, third = visit.run_ids
+    assert first != second == third
+    store = visit.made.store
+    assert len(store.commits("qualify_target")) == 1
+    connection = open_run(store.root, second, names=["run_stages"])
+    stages = view_rows(connection, "run_stages", run_id=second)
+    assert {row["state"] for row in stages} == {"reused"}
+
+
 @pytest.mark.parametrize(("hosts", "lacking"), [(1, 1), (1, 5), (4, 2), (4, 5)])
 def test_nothing_below_all_claims_of_a_target_accepts_the_task(
-    hosts: int, lacking: int, taken_in: Callable[..., Any]
+    hosts: int, lacking: int, visit: Visit
 ) -> None:
-    verdict, rungs, _ = taken_in(hosts, set(TARGET) - {lacking})
+    visit.at_home(*HOME_STAGES)
+    verdict, rungs, _ = visit.take_in(hosts, set(TARGET) - {lacking})
     assert verdict == "not demonstrated"
     assert rungs[5] == "not demonstrated"
 
@@ -182,16 +224,10 @@ def test_a_result_that_cannot_be_judged_leaves_no_run(
         target_import, "target_subject", lambda *_: SimpleNamespace(start=lambda: start)
     )
     monkeypatch.setattr(target_import.qualify_target, "body", refuse)
-    nonce = drawn_nonce(home.store.root)
-    result: Any = SimpleNamespace(
-        folder=tmp_path,
-        manifest_sha256="",
-        runtime={},
-        require_target=lambda: None,
-        require_preset=lambda name: None,
-    )
+    remember_drawn(home.store.root, NONCE, utc_text(1))
+    result = result_in(tmp_path)
     sold = known_accelerator("nvidia-h200")
     runs = sorted((home.store.root / "runs").iterdir())
     with pytest.raises(StageError, match="no arrays"):
-        target_import.import_result(home.store.root, result, sold, nonce, "fixture")
+        target_import.import_result(home.store.root, result, sold, NONCE, "fixture")
     assert sorted((home.store.root / "runs").iterdir()) == runs

@@ -42,6 +42,7 @@ from tests.synthetic_targets import IMPLIED
 from tests.target_results import changing, manifest_of, reseal
 from warehouse.contract import read_contract
 from warehouse.load import build_warehouse, needed_for
+from warehouse.nonces import remember_drawn
 from warehouse.reading import read_store
 from warehouse.records.claims import Comparison, Measurement
 from warehouse.records.targets import (
@@ -108,6 +109,7 @@ def test_what_hosts_computed_is_taken_in_and_agrees_with_the_reference(
     packed = shutil.make_archive(str(tmp_path / "target_result"), "tar", folder)
     visited = made.execute("train_on_target", [], artifacts=[Path(packed)])
     nonce = manifest_of(folder)["nonce"]
+    remember_drawn(root, nonce, "2026-01-01T00:00:00.000000000Z")
     sold, name = known_accelerator("v5p-16"), result.manifest["preset"]
     state = target_hosts.taken_in(visited, sold, nonce, name)
     assert state.name == "Completed", state.message

@@ -68,15 +68,14 @@ def drill(
     with recorded_run(subject) as run:
         drilled: list[PrefectFuture[Any]] = []
         with temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}):
+            # Beside each other: the first trials of a system leave a core idle, and
+            # what is timed there comes minutes after all else has ended.
             if drill_system in asked:
                 trial = (fixture.path, fixture.sha256, tried(), asked[drill_system])
-                # Alone, because its trials keep all cores busy and one is timed.
                 drilled += [drill_system.submit(*trial, **rules)]
-            alone = list(drilled)
             if drill_store in asked:
-                names = asked[drill_store]
-                drilled += [drill_store.submit(names, **rules, wait_for=alone)]
-        made = _restored(subject, alone, is_fresh=is_fresh) if restored else []
+                drilled += [drill_store.submit(asked[drill_store], **rules)]
+        made = _restored(subject, is_fresh=is_fresh) if restored else []
         return run.follow(*made, *drilled)
 
 
@@ -103,15 +102,11 @@ def faults_by_stage(names: list[str]) -> dict[StageTask, list[str]]:
     return {stage: own for stage, own in by_stage.items() if own}
 
 
-def _restored(
-    subject: Subject, after: list[PrefectFuture[Any]], *, is_fresh: bool
-) -> list[PrefectFuture[Any]]:
+def _restored(subject: Subject, *, is_fresh: bool) -> list[PrefectFuture[Any]]:
     """Submits the drill of a restore and what it restores."""
     config, corpus, runtime = subject.config, subject.corpus, subject.runtime
     model, train = config.model, config.train
-    tokens = tokenize_corpus.submit(
-        corpus.path, corpus.sha256, model, runtime=runtime, wait_for=after
-    )
+    tokens = tokenize_corpus.submit(corpus.path, corpus.sha256, model, runtime=runtime)
     trained = train_model.submit(tokens, model, train, runtime=runtime)
     with temporary_settings({PREFECT_TASKS_REFRESH_CACHE: is_fresh}):
         drilled = drill_recovery.submit(

@@ -64,7 +64,7 @@ def refusals() -> Callable[..., dict[str, Refusal]]:
         accelerator = {"tpu": "v5litepod-4", "gpu": "nvidia-h200"}[platform]
         target = TargetConfig(platform=platform, accelerator=accelerator)
         work: Any = machine
-        qualify_tpu._ask_for_the_target(work, target)
+        qualify_tpu._ask_for_the_target(work, target, None)
         rows = [row for row in machine.records if isinstance(row, Refusal)]
         return {row.case_name: row for row in rows}
 

@@ -72,21 +72,47 @@ def _release(release_sha256: str) -> PlannedStep:
 
 
 def _at_home(release_sha256: str) -> Iterator[PlannedStep]:
-    """What needs no target, and what the run of a target rests on besides."""
+    """What one machine shows without a target, and a target's run rests on besides."""
+    yield PlannedStep(
+        command="python -m pip install '.[tpu-compile,sharded,remote]'",
+        expected_row="what 5.8, 5.14 and 5.15 need here: libtpu, which has terms of "
+        "its own, Orbax, and what opens s3://",
+    )
     yield _release(release_sha256)
     yield PlannedStep(
         command="harness target rehearse",
         expected_row="5.9 to 5.13 and 5.15 accepted, by CPU controllers of this code",
     )
+
+
+def _by_workers() -> Iterator[PlannedStep]:
+    """The rehearsal by two workers; they end, so that they take no host's part."""
+    yield PlannedStep(
+        command="harness up",
+        expected_row="the pool text-harness-hosts, the deployments controller/host and "
+        "target/rehearsal",
+    )
+    yield PlannedStep(
+        command="WORKERS=; for I in 0 1; do nohup setsid env --default-signal=INT,TERM "
+        "prefect worker start --pool text-harness-hosts --limit 1 --work-queue host-$I "
+        '--name home-$I > home-$I.log 2>&1 < /dev/null & WORKERS="$WORKERS $!"; done',
+        expected_row="two workers here, home-0 and home-1",
+    )
     yield PlannedStep(
         command="prefect deployment run target/rehearsal --watch",
-        expected_row="5.14 accepted, by two workers as the README starts them; task 5 "
-        "is accepted with all of these and a result that is taken in after them",
+        expected_row="5.14 accepted; task 5 is accepted with all of these and a result "
+        "that is taken in after them",
     )
+    yield PlannedStep(command="kill $WORKERS")
 
 
 def _exported(release_sha256: str) -> Iterator[PlannedStep]:
     yield from _at_home(release_sha256)
+    yield PlannedStep(
+        command="export HARNESS_STORAGE_URL=$PWD/gangs",
+        expected_row="a folder of this machine for the rehearsal by workers",
+    )
+    yield from _by_workers()
     yield PlannedStep(
         command="export NONCE=$(harness target nonce)",
         expected_row="a number of this occasion, which the store remembers: the import "
@@ -115,10 +141,7 @@ def _shared(release_sha256: str) -> Iterator[PlannedStep]:
         command="python -m pip install s3fs gcsfs",
         expected_row="what opens s3:// and gs:// here; hosts get it below",
     )
-    yield PlannedStep(
-        command="harness up",
-        expected_row="the pool text-harness-hosts and the deployment controller/host",
-    )
+    yield from _by_workers()
 
 
 # --- what is measured, in the order in which it may be believed ---
@@ -139,14 +162,20 @@ def _signs(hosts: int) -> PlannedStep:
     )
 
 
-def _answers(hosts: int) -> PlannedStep:
+def _answers(target: Accelerator) -> PlannedStep:
+    trained = "devices_untrained 0: each device of the accelerator trained; "
+    if target.hosts == 1 < target.devices:
+        trained = (
+            "devices_untrained null: the script trains on the first of "
+            f"{target.devices} devices, so that 5.2, rung 5 and task 5 stay not "
+            "demonstrated; "
+        )
     return PlannedStep(
         command="",
         claim="5.2",
         expected_table="comparisons",
         expected_row=(
-            f"controllers_silent: value_count 0 of {hosts}; devices_untrained 0: each "
-            "device of the accelerator trained; "
+            f"controllers_silent: value_count 0 of {target.hosts}; {trained}"
             "recounted_controllers_missing and recounted_machines_apart 0; "
             "challenge_answered: nonce "
             "and code of the launcher, in the execution that gives the result"
@@ -219,7 +248,7 @@ def _on_one_host(target: Accelerator) -> Iterator[PlannedStep]:
     yield dataclasses.replace(_signs(1), command=host)
     yield PlannedStep(command=fetch, expected_row="every file under 16 MiB")
     taken = f"harness target import {_OUT} --accelerator {target.name}"
-    yield dataclasses.replace(_answers(1), command=taken)
+    yield dataclasses.replace(_answers(target), command=taken)
     for step in (_CONFIGURATION, _NUMBERS, _RESTART):
         yield dataclasses.replace(step, command="harness review latest --task 5")
     yield _TIMES
@@ -240,7 +269,7 @@ def _on_every_host(target: Accelerator) -> Iterator[PlannedStep]:
         f"--expect-platform {target.platform} --storage $HARNESS_STORAGE_URL"
     )
     yield dataclasses.replace(_signs(target.hosts), command=command)
-    for step in (_answers(target.hosts), _CONFIGURATION, _NUMBERS, _RESTART):
+    for step in (_answers(target), _CONFIGURATION, _NUMBERS, _RESTART):
         yield dataclasses.replace(step, command="harness review latest --task 5")
     yield _TIMES
 

@@ -98,7 +98,8 @@ def test_signs_come_first_and_times_last() -> None:
 def test_every_host_gets_a_worker_of_a_queue_of_its_own(name) -> None:
     """The command goes through two shells; the host's has no variable of ours."""
     steps = target_steps(known_accelerator(name), "0" * 64)
-    (command,) = [step.command for step in steps if "worker start" in step.command]
+    commands = [step.command for step in steps if "worker start" in step.command]
+    (command,) = [words for words in commands if "--name home-" not in words]
     asked = subprocess.run(
         ["bash", "-c", STAND_IN + command], capture_output=True, text=True, check=True
     )
@@ -185,10 +186,15 @@ def test_instances_of_a_slice_are_taken_in_the_order_of_their_chips(tmp_path) ->
     assert sum("worker start" in each for each in asked) == 4
 
 
+REHEARSED = "prefect deployment run target/rehearsal --watch"
+
+
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_a_plan_begins_with_a_run_and_ends_with_nothing_left(name) -> None:
     commands = [step.command for step in target_steps(known_accelerator(name), "0")]
-    assert commands[0] == "harness run"
+    assert "tpu-compile" in commands[0] and commands[1] == "harness run"
+    assert commands.index("harness up") < commands.index(REHEARSED)
+    assert commands.index("kill $WORKERS") == commands.index(REHEARSED) + 1
     created = [words for words in commands if re.search(r"\bcreate\b", words)]
     deleted = [words for words in commands if re.search(r"\bdelete\b", words)]
     assert len(created) == len(deleted)
@@ -263,6 +269,18 @@ def test_the_published_checks_are_quoted_as_they_were_published() -> None:
     for check in PUBLISHED_CHECKS:
         named = {word.strip("(,;") for word in check.covered_by.split()} & known
         assert named
+
+
+def test_a_host_whose_devices_do_not_all_train_is_promised_no_acceptance() -> None:
+    for name, accelerator in ACCELERATORS.items():
+        steps = target_steps(accelerator, "0")
+        (row,) = [
+            step.expected_row
+            for step in steps
+            if "devices_untrained" in step.expected_row
+        ]
+        is_part = accelerator.hosts == 1 and accelerator.devices > 1
+        assert ("devices_untrained null" in row) == is_part, name
 
 
 def test_nothing_but_the_target_may_start() -> None:

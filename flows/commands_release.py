@@ -49,7 +49,13 @@ def export(
         raise NotExported(
             f"{str(folder)!r} cannot be written: {error.strerror or error}."
         ) from error
-    print_lines([f"{len(artifacts)} artifacts of run {run_id} are in {folder}."])
+    released = [r["sha256"] for r in artifacts if r["artifact"] == "release.json"]
+    print_lines(
+        [
+            f"{len(artifacts)} artifacts of run {run_id} are in {folder}.",
+            *(f"Its release.json has SHA-256 {sha256}." for sha256 in released),
+        ]
+    )
     return 0
 
 

@@ -1,5 +1,6 @@
 """The whole flow on real input: nine stages, their verdicts, and their reuse."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -120,3 +121,12 @@ def test_the_stages_stand_in_the_order_of_the_mission() -> None:
         "profile_runtime",
         "qualify_tpu",
     ]
+
+
+def test_an_exported_release_is_told_by_its_digest(harness, qualified, tmp_path):
+    """What a plan for a target expects is held against this line."""
+    done = harness("export", "latest", tmp_path / "out", "--root", qualified)
+    assert done.returncode == 0, done.stderr
+    manifest = tmp_path / "out" / "export_endpoints" / "release.json"
+    sha256 = hashlib.sha256(manifest.read_bytes()).hexdigest()
+    assert done.stdout.endswith(f"Its release.json has SHA-256 {sha256}.\n")

@@ -19,6 +19,7 @@ _PRODUCT = re.compile(
     r"stablehlo\.dot_general\s+[^:]*:\s*\(tensor<([^>]*)>,\s*tensor<([^>]*)>\)\s*->"
     r"\s*tensor<([^>]*)>"
 )
+_CONTRACTED = re.compile(r"contracting_dims = \[([^\]]*)\] x \[([^\]]*)\]")
 _PRECISION = re.compile(r"precision = \[([^\]]*)\]")
 _OPERATION = re.compile(r"stablehlo\.(\w+).*tensor<(?:[0-9]+x)*f32>\s*(?:loc.*)?$")
 # They move values and compute none; the products are counted apart.
@@ -55,6 +56,8 @@ class Dot:
     """Precision of the operands, "DEFAULT" where none is named."""
     is_batched: bool
     """Whether both operands vary over a batch, as in attention."""
+    weight_shapes: tuple[tuple[int, int], ...]
+    """Of each operand that may be a weight, by two axes: the summed one first."""
 
 
 def read_dots(program: str) -> list[Dot]:
@@ -75,20 +78,40 @@ def read_dots(program: str) -> list[Dot]:
             raise ValueError(f"cannot read the matrix product {line.strip()!r}")
         left, right, result = (text.split("x") for text in match.groups())
         precision = _PRECISION.search(line)
+        left_shape, right_shape = (
+            tuple(map(int, left[:-1])),
+            tuple(map(int, right[:-1])),
+        )
         found.append(
             Dot(
                 left_type=left[-1],
-                left_shape=tuple(map(int, left[:-1])),
+                left_shape=left_shape,
                 right_type=right[-1],
-                right_shape=tuple(map(int, right[:-1])),
+                right_shape=right_shape,
                 result_type=result[-1],
                 precision=precision[1].split(",")[0].strip()
                 if precision
                 else "DEFAULT",
                 is_batched="batching_dims" in line,
+                weight_shapes=_weight_shapes(line, right_shape, left_shape),
             )
         )
     return found
+
+
+def _weight_shapes(
+    line: str, right: tuple[int, ...], left: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Shapes with the summed axis first, whichever way and side a weight lies."""
+    contracted = _CONTRACTED.search(line)
+    if contracted is None or "batching_dims" in line:
+        return ()
+    axes = (contracted[2].strip(), contracted[1].strip())
+    return tuple(
+        (shape[int(axis)], shape[1 - int(axis)])
+        for shape, axis in zip((right, left), axes, strict=True)
+        if len(shape) == 2 and axis in ("0", "1")
+    )
 
 
 def matrix_products(program: str) -> dict[str, int]:

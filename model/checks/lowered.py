@@ -14,6 +14,7 @@ from model.checks.rows import Row, comparison, count
 from model.config import ModelConfig
 from model.lowered import Dot, read_dots
 from model.parameters import parameter_table
+from model.refusal import ReasonCode, Refused
 
 CLAIM = "3.7"
 # Operand type, accumulator type and precision of the dense layers, by policy.
@@ -73,13 +74,15 @@ def dot_rows(
         platforms: Platforms it is lowered for, in the order of the branches.
 
     Raises:
-        ValueError: A product is missing, too many, or has another shape than its layer.
+        Refused: A product is missing, too many, or has another shape than its layer, so
+            that none can be named.
     """
     dots, layers = read_dots(program), expected_layers(model)
     if len(dots) != len(layers) * len(platforms):
-        raise ValueError(
+        raise Refused(
+            ReasonCode.IMPLEMENTATION_MISBEHAVED,
             f"{endpoint} under {policy} holds {len(dots)} products for {platforms}, "
-            f"where {len(layers)} a platform are expected"
+            f"where {len(layers)} a platform are expected",
         )
     found = []
     for number, dot in enumerate(dots):
@@ -110,11 +113,16 @@ def _operand_type(dot: Dot) -> str:
 
 def _check_shape(dot: Dot, layer: Layer, endpoint: str, policy: str) -> None:
     """Raises unless the product can be the one of the layer."""
-    own = None if dot.is_batched else dot.right_shape
-    if own != layer.weight_shape:
-        raise ValueError(
+    is_own = (
+        dot.is_batched
+        if layer.weight_shape is None
+        else layer.weight_shape in dot.weight_shapes
+    )
+    if not is_own:
+        raise Refused(
+            ReasonCode.IMPLEMENTATION_MISBEHAVED,
             f"{endpoint} under {policy}: the product {dot} stands where {layer.name} "
-            f"with a weight of {layer.weight_shape} is expected"
+            f"with a weight of {layer.weight_shape} is expected",
         )
 
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from model.checks.lowered import check_dots, dot_rows, expected_layers
 from model.config import POLICIES, ModelConfig
 from model.endpoints import export_endpoint
 from model.lowered import matrix_products, read_dots
+from model.refusal import Refused
 
 MODEL = ModelConfig(context_tokens=4, width=8, feed_forward_width=12)
 PLATFORMS = ("cpu", "tpu")
@@ -79,12 +82,12 @@ def test_one_other_accumulator_is_counted_and_named(programs: dict[str, str]) ->
 
 
 def test_a_missing_or_misplaced_product_is_an_error(programs: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="holds 14 products"):
+    with pytest.raises(Refused, match="holds 14 products"):
         dot_rows(programs["fp32"], MODEL, "decode", "fp32", ("cpu",))
     lines = programs["fp32"].splitlines()
     places = [n for n, line in enumerate(lines) if "dot_general %" in line]
     lines[places[0]], lines[places[-1]] = lines[places[-1]], lines[places[0]]
-    with pytest.raises(ValueError, match=r"h\.0\.attn\.c_attn"):
+    with pytest.raises(Refused, match=r"h\.0\.attn\.c_attn"):
         dot_rows("\n".join(lines), MODEL, "decode", "fp32", PLATFORMS)
 
 
@@ -104,3 +107,16 @@ def test_the_reading_agrees_with_the_counts_of_the_manifest(
 def test_a_product_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(ValueError, match="cannot read"):
         read_dots("%1 = stablehlo.dot_general %0, %0 : something else")
+
+
+@pytest.mark.parametrize("spelling", ["x w", "x wT", "w x"])
+def test_a_weight_is_known_however_it_lies(spelling: str) -> None:
+    """Summed rows first, whichever axis of which operand they are."""
+    x, w = jnp.ones((2, 3, 4)), jnp.ones((4, 5))
+    product = {
+        "x w": lambda: jax.lax.dot_general(x, w, (((2,), (0,)), ((), ()))),
+        "x wT": lambda: jax.lax.dot_general(x, w.T, (((2,), (1,)), ((), ()))),
+        "w x": lambda: jax.lax.dot_general(w, x, (((0,), (2,)), ((), ()))),
+    }[spelling]
+    (dot,) = read_dots(jax.jit(product).lower().as_text())
+    assert dot.weight_shapes == ((4, 5),)

@@ -98,6 +98,9 @@ def crafted_cases() -> tuple[Case, ...]:
     accent, broken = (
         tuple(int(token) for token in encode(data)) for data in ("é".encode(), b"\xc3a")
     )
+    flat = logits_for()
+    # Below any finite number that a mask may have written in the place of infinity.
+    deep = np.where(np.arange(VOCABULARY_TOKENS) == a, -1e20, -1e30).astype(np.float32)
     full, room = b"a" * (CONTEXT_TOKENS - 1), CONTEXT_TOKENS - 1 - len(PROMPT)
     requested, ended, at_end = "requested_tokens", "end_of_sequence", "context_end"
     # name, logits by step, most new tokens, ids, text, stop reason, prompt
@@ -141,6 +144,8 @@ def crafted_cases() -> tuple[Case, ...]:
         ("full_prompt", [(a,)], 5, (), "", at_end, full),
         ("eos_after_full_context", [(EOS,)], 5, (EOS,), "", ended, full),
         ("tie", [tied], 1, (a,), "a", requested, PROMPT),
+        ("all_tied", [flat], 3, (EOS,), "", ended, PROMPT),
+        ("all_far_below", [deep], 2, (a, a), "aa", requested, PROMPT),
         ("multibyte", [(x,) for x in accent], 2, accent, "é", requested, PROMPT),
         (
             "invalid_utf8",

@@ -146,6 +146,20 @@ def _never_empty(original: Callable[..., Any]) -> Any:
     return generate
 
 
+def _finitely_forbidden(original: Callable[..., Any]) -> Any:
+    def generate(*arguments: Any, choose: Any = None, **named: Any) -> Any:
+        from model import generation
+
+        def choose_among_all(allowed: np.ndarray) -> int:
+            least = allowed[np.isfinite(allowed)].min()
+            filled = np.where(np.isneginf(allowed), least, allowed)
+            return int((choose or generation.greedy)(filled))
+
+        return original(*arguments, choose=choose_among_all, **named)
+
+    return generate
+
+
 def _temperature_ignored(original: Callable[..., Any]) -> Any:
     return lambda seed, temperature=1.0: original(seed)
 
@@ -240,6 +254,14 @@ FAULTS = (
         claim="4.4",
         replaces="model.generation.generate",
         replacement=_never_empty,
+    ),
+    fault(
+        name="forbidden-tokens-as-the-least",
+        summary="PAD and BOS get the least of the other logits, not minus infinity.",
+        source="pytorch/pytorch#41508",
+        claim="4.4",
+        replaces="model.generation.generate",
+        replacement=_finitely_forbidden,
     ),
     fault(
         name="temperature-ignored",

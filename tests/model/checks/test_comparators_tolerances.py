@@ -272,16 +272,21 @@ def test_a_table_of_no_losses_adds_up_to_nothing() -> None:
         measure_token_rows([], nothing)
 
 
-def test_a_recorded_loss_that_is_no_number_is_not_the_one_before_its_update(
-    tmp_path: Path,
-) -> None:
-    """The same parameters make the same NaN, bit by bit."""
+def spoiled_model() -> tuple[Any, Any, dict[str, np.ndarray]]:
+    """A model, parameters under which every loss is NaN, and a document to record."""
     model = replace(fixture().model, dropout_rate=0.0)
     parameters = initial_parameters(model, 3)
     spoiled = {**parameters, "lm_head.weight": parameters["lm_head.weight"] * NAN}
     documents = np.full((1, model.context_tokens + 1), 9, np.int32)
-    key_data = np.zeros(2, np.uint32)
-    recorded = RecordedLoss(update=1, nats=NAN, documents=documents, key_data=key_data)
+    return model, spoiled, {"documents": documents, "key_data": np.zeros(2, np.uint32)}
+
+
+def test_a_recorded_loss_that_is_no_number_is_not_the_one_before_its_update(
+    tmp_path: Path,
+) -> None:
+    """The same parameters make the same NaN, bit by bit."""
+    model, spoiled, about = spoiled_model()
+    recorded = RecordedLoss(update=1, nats=NAN, **about)
     row, _ = recorded.compared("loss", spoiled, model, key=False)
     assert row["expected"] == row["measured"] == "nan"
     assert statuses(tmp_path, [row]) == [UNMET]
@@ -291,15 +296,9 @@ def test_a_recorded_loss_does_not_part_from_one_that_is_no_number(
     tmp_path: Path,
 ) -> None:
     """Any loss has other bits than a NaN, and is no other loss by that."""
-    model = replace(fixture().model, dropout_rate=0.0)
-    parameters = initial_parameters(model, 3)
-    spoiled = {**parameters, "lm_head.weight": parameters["lm_head.weight"] * NAN}
-    documents = np.full((1, model.context_tokens + 1), 9, np.int32)
-    key_data = np.zeros(2, np.uint32)
+    model, spoiled, about = spoiled_model()
     for at, nats in enumerate((5.0, NAN, INF)):
-        recorded = RecordedLoss(
-            update=1, nats=nats, documents=documents, key_data=key_data
-        )
+        recorded = RecordedLoss(update=1, nats=nats, **about)
         rows = measure_other_losses(recorded, spoiled, spoiled, model)
         assert statuses(tmp_path / str(at), rows, "different") == [UNMET, UNMET]
 

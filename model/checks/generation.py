@@ -14,164 +14,25 @@ from typing import Any
 import numpy as np
 
 from model.checks import rows
+from model.checks.crafted_generation import (
+    CONTEXT_TOKENS,
+    PROMPT,
+    CraftedModel,
+    byte_token,
+    crafted_cases,
+    logits_for,
+)
 from model.generation import Generation, generate, greedy
 from model.refusal import ReasonCode
 from model.tokenizer import (
     BOS,
-    BYTE_OFFSET,
     EOS,
     PAD,
-    VOCABULARY_TOKENS,
     decode,
     encode,
 )
 
-CONTEXT_TOKENS = 12
-PROMPT = b"ab|"
 Generate = Callable[..., Generation]
-
-
-@dataclass(kw_only=True)
-class CraftedModel:
-    """A pair of prefill and decode that answers prepared logits, step by step."""
-
-    steps: Sequence[np.ndarray]
-    """float32 [V] logits of each step; the last one repeats."""
-    prompted: list[int] = field(default_factory=list)
-    """Valid tokens that prefill was given."""
-    fed: list[int] = field(default_factory=list)
-    """Tokens that decode was given."""
-
-    def prefill(self, tokens: np.ndarray, length: np.ndarray) -> tuple[Any, ...]:
-        """Logits of the first step."""
-        self.prompted += tokens[0, : int(length[0])].tolist()
-        return self.steps[0][None], 0
-
-    def decode(self, token: np.ndarray, step: int) -> tuple[Any, ...]:
-        """Logits of the next step."""
-        self.fed.append(int(token[0]))
-        following = min(step + 1, len(self.steps) - 1)
-        return self.steps[following][None], step + 1
-
-
-def logits_for(*ranked: int) -> np.ndarray:
-    """float32 [V] with the given tokens on top, the first highest, by 1 each."""
-    logits = np.zeros(VOCABULARY_TOKENS, np.float32)
-    for place, token in enumerate(ranked):
-        logits[token] = 10.0 - place
-    return logits
-
-
-def _byte(text: str) -> int:
-    return ord(text) + BYTE_OFFSET
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """Crafted logits, and the generation that the rules ask for."""
-
-    name: str
-    steps: tuple[np.ndarray, ...]
-    maximum_new_tokens: int
-    ids: tuple[int, ...]
-    text: str
-    stop_reason: str
-    prompt: bytes = PROMPT
-
-    @property
-    def prompt_ids(self) -> tuple[int, ...]:
-        """BOS and the prompt's tokens, by the rule and not by the tokenizer."""
-        return BOS, *(value + BYTE_OFFSET for value in self.prompt)
-
-    @property
-    def given(self) -> tuple[int, ...]:
-        """What the model has to be given: the prompt and what something came after."""
-        is_full = self.stop_reason == "context_end"
-        return self.prompt_ids + (self.ids if is_full else self.ids[:-1])
-
-
-def crafted_cases() -> tuple[Case, ...]:
-    """One case for every rule of claim 4.4."""
-    a, b, c = (_byte(text) for text in "abc")
-    tied = logits_for(b)
-    tied[a] = tied[b]
-    accent, broken = (
-        tuple(int(token) for token in encode(data)) for data in ("é".encode(), b"\xc3a")
-    )
-    flat = logits_for()
-    # Below any finite number that a mask may have written in the place of infinity.
-    deep = np.where(np.arange(VOCABULARY_TOKENS) == a, -1e20, -1e30).astype(np.float32)
-    full, room = b"a" * (CONTEXT_TOKENS - 1), CONTEXT_TOKENS - 1 - len(PROMPT)
-    requested, ended, at_end = "requested_tokens", "end_of_sequence", "context_end"
-    # name, logits by step, most new tokens, ids, text, stop reason, prompt
-    table = (
-        ("pad_on_top", [(PAD, a)], 2, (a, a), "aa", requested, PROMPT),
-        ("bos_on_top", [(BOS, PAD, b)], 1, (b,), "b", requested, PROMPT),
-        ("eos_at_step_2", [(a,), (EOS,), (b,)], 6, (a, EOS), "a", ended, PROMPT),
-        ("eos_as_last_requested", [(a,), (EOS,)], 2, (a, EOS), "a", ended, PROMPT),
-        ("eos_at_step_1", [(EOS, a), (b,)], 6, (EOS,), "", ended, PROMPT),
-        # Three steps apart from each other: a state or a token of one step too early
-        # gives the step before once more.
-        (
-            "steps_apart",
-            [(a,), (b,), (c,), (a, b), (EOS,)],
-            9,
-            (a, b, c, a, EOS),
-            "abca",
-            ended,
-            PROMPT,
-        ),
-        (
-            "steps_apart_to_the_end",
-            [(c,), (a,), (b,), (b, a), (a, b), (c, b), (b, c), (a, c), (c, a)],
-            100,
-            (c, a, b, b, a, c, b, a),
-            "cabbacba",
-            at_end,
-            PROMPT,
-        ),
-        ("requested_number", [(a,)], 3, (a, a, a), "aaa", requested, PROMPT),
-        (
-            "requested_to_the_end",
-            [(a,)],
-            room,
-            (a,) * room,
-            "a" * room,
-            requested,
-            PROMPT,
-        ),
-        ("context_end", [(a,)], 100, (a,) * room, "a" * room, at_end, PROMPT),
-        ("full_prompt", [(a,)], 5, (), "", at_end, full),
-        ("eos_after_full_context", [(EOS,)], 5, (EOS,), "", ended, full),
-        ("tie", [tied], 1, (a,), "a", requested, PROMPT),
-        ("all_tied", [flat], 3, (EOS,), "", ended, PROMPT),
-        ("all_far_below", [deep], 2, (a, a), "aa", requested, PROMPT),
-        ("multibyte", [(x,) for x in accent], 2, accent, "é", requested, PROMPT),
-        (
-            "invalid_utf8",
-            [(x,) for x in broken],
-            2,
-            broken,
-            "\ufffda",
-            requested,
-            PROMPT,
-        ),
-    )
-    return tuple(
-        Case(
-            name=name,
-            steps=tuple(
-                step if isinstance(step, np.ndarray) else logits_for(*step)
-                for step in steps
-            ),
-            maximum_new_tokens=most,
-            ids=ids,
-            text=text,
-            stop_reason=stop_reason,
-            prompt=prompt,
-        )
-        for name, steps, most, ids, text, stop_reason, prompt in table
-    )
 
 
 def _shown(
@@ -241,10 +102,10 @@ def check_refusals(generate_function: Generate | None = None) -> list[rows.Row]:
             maximum_new_tokens=3,
         )
 
-    good = logits_for(_byte("a"))
+    good = logits_for(byte_token("a"))
     one_nan, infinite = good.copy(), good.copy()
     one_nan[1] = np.nan
-    infinite[_byte("z")] = np.inf
+    infinite[byte_token("z")] = np.inf
     every_nan = np.full_like(good, np.nan)
     not_finite = ReasonCode.NON_FINITE_LOGITS
     cases = (
